@@ -7,18 +7,19 @@
 
 namespace sfmamba::ops {
 
-// Returns the processors that the calling thread may run on, ascending; none if
-// the kernel does not say.
+// Returns the processors that the calling thread may run on, in ascending
+// order. Returns none if Linux does not tell.
 std::vector<int> ThreadProcessors();
 
-// Lets the calling thread, and those that it starts from now on, run on
-// `processors` only; those that the process may not use are left out. Nothing
-// changes if the kernel refuses, which it does if none is left.
+// Lets the calling thread, and the threads that it starts from now on, run on
+// `processors` only. Processors that the process may not use are ignored. If
+// none remains, or if Linux refuses, nothing changes.
 void BindThread(const std::vector<int>& processors);
 
-// Lets the thread `id`, which may be waiting for its processor, go on on
-// `processor`. Where it may run stays as it is; nothing happens if that is not
-// there. The thread must not bind itself meanwhile.
+// Moves the thread `id` to `processor` at once, even if the thread is waiting
+// for another processor. Afterwards the thread may run on the same processors
+// as before. Does nothing if `processor` is not one of these. The thread must
+// not bind itself at the same time.
 void MoveThread(pid_t id, int processor);
 
 }  // namespace sfmamba::ops

@@ -17,21 +17,22 @@
 namespace sfmamba::ops {
 namespace {
 
-// Time that an idle worker spins: longer than the serial code between two loops
-// of a model.
+// How long an idle worker spins before it sleeps. This is longer than the
+// serial code between two loops of a model.
 constexpr absl::Duration kWorkerSpin = absl::Microseconds(500);
-// Time that a caller spins for its helpers: longer than most last parts take.
+// How long a caller spins for its helpers before it sleeps. This is longer than
+// most last parts of a loop take.
 constexpr absl::Duration kCallerSpin = absl::Microseconds(100);
-// Time that a worker watches a caller, which has lost its processor if it has
-// computed for less than half of it.
+// How long a worker watches a caller. A caller that has computed for less than
+// half of this time has lost its processor.
 constexpr absl::Duration kStandstill = absl::Microseconds(100);
-// A thread that loses its processor for longer shares it with another process.
-// Kernel threads take less.
+// If a thread loses its processor for longer than this, another process uses
+// the processor. The threads of Linux itself take less time.
 constexpr absl::Duration kLongPause = absl::Milliseconds(1);
-// Interval above which two pauses do not show a process that keeps computing,
-// which takes a processor every few milliseconds.
+// If two pauses are further apart than this, they do not count. A process that
+// keeps computing takes a processor every few milliseconds.
 constexpr absl::Duration kSeldom = absl::Milliseconds(50);
-// Time without spinning after two pauses that are closer than kSeldom.
+// How long threads do not spin after two pauses that are closer than kSeldom.
 constexpr absl::Duration kCalmAfter = absl::Milliseconds(200);
 
 constexpr int64_t kAllParts = std::numeric_limits<int64_t>::max();
@@ -42,25 +43,27 @@ int64_t Now() {
       .count();
 }
 
-// Returns the processor time that a thread has used, in nanoseconds. If the
-// kernel does not say, it is as if the thread always had a processor.
+// Returns the processor time that a thread has used, in nanoseconds. If Linux
+// does not tell, returns the present time, as if the thread always had a
+// processor.
 int64_t ProcessorTime(clockid_t thread = CLOCK_THREAD_CPUTIME_ID) {
   timespec time;
   if (clock_gettime(thread, &time) != 0) return Now();
   return int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
 }
 
-// The clock by which other threads read the calling one's processor time.
+// Returns the clock by which other threads read the processor time of the
+// calling thread.
 clockid_t ThreadClock() {
   clockid_t clock;
   const int error = pthread_getcpuclockid(pthread_self(), &clock);
   return error == 0 ? clock : CLOCK_MONOTONIC;
 }
 
-// How long the calling thread had no processor. Paused() asks the kernel how
-// long the thread has run, whereupon the kernel notices if the thread has had
-// its share and lets another process run. It would else notice at its next
-// tick, wherever the thread then is.
+// Measures how long the calling thread had no processor. Paused() also has a
+// useful side effect. It asks Linux how long the thread has run. Linux then
+// lets another process run if the thread has used up its time slice. Otherwise
+// Linux would do so at its next tick, wherever the thread is by then.
 class Stopwatch {
  public:
   int64_t Paused() const {
@@ -73,11 +76,12 @@ class Stopwatch {
 
 }  // namespace
 
-// A loop that is being computed. Lives on its caller's stack until no thread
+// A loop that is being computed. It lives on its caller's stack until no thread
 // computes a part of it.
 class ComputePool::Loop {
  public:
-  // `equal_parts` says that each thread takes one part of the same size.
+  // If `equal_parts`, each thread takes one part, and all parts have the same
+  // size. If not, parts become smaller towards the end of the loop.
   Loop(int threads, int64_t count, int64_t grain, bool equal_parts, Body body)
       : threads(threads),
         processor(sched_getcpu()),
@@ -103,16 +107,16 @@ class ComputePool::Loop {
     }
   }
 
-  // Requires that no thread computes.
+  // May be called only while no thread computes a part.
   void ThrowIfFailed() {
     if (error_) std::rethrow_exception(error_);
   }
 
-  const int threads;    // The most that compute, the caller among them.
-  const int processor;  // The caller's, when it began.
-  const pid_t caller;   // The kernel's number of the thread.
+  const int threads;    // The maximum, including the caller.
+  const int processor;  // The caller's processor at the start.
+  const pid_t caller;   // Linux's ID of the caller's thread.
   const clockid_t caller_clock;
-  bool moved = false;  // A worker moved the caller to its own. Under mu_.
+  bool moved = false;  // Whether a worker has moved the caller. Under mu_.
   std::atomic<int> helpers{0};  // Workers that compute. Written under mu_.
   absl::CondVar done;           // Signalled when helpers becomes 0.
 
@@ -122,9 +126,9 @@ class ComputePool::Loop {
     do {
       const int64_t left = count_ - next;
       if (left <= 0) return false;
-      // Without a fixed share, parts shrink with what is left, so that a thread
-      // which loses its processor holds up little. A rest smaller than a grain
-      // joins the part before it.
+      // Without a fixed size, parts shrink with the number of elements that are
+      // left. A thread that loses its processor then delays the loop only a
+      // little. A rest smaller than a grain joins the part before it.
       int64_t size = std::max(grain_, share_ > 0 ? share_ : left / threads);
       if (left - size < grain_) size = left;
       *begin = next;
@@ -134,7 +138,7 @@ class ComputePool::Loop {
   }
 
   const int64_t count_, grain_;
-  const int64_t share_;  // Elements in a part; 0: parts become smaller.
+  const int64_t share_;  // Elements in a part; 0: not fixed.
   const Body body_;
   std::atomic<int64_t> next_{0};  // The first element not yet taken.
   std::atomic<bool> failed_{false};
@@ -144,8 +148,8 @@ class ComputePool::Loop {
 struct ComputePool::Worker {
   enum class State { kComputing, kSpinning, kAsleep };
 
-  int home = -1;       // The processor to stay on while disturbed; -1: none.
-  int processor = -1;  // The processor that it is bound to; -1: none.
+  int home = -1;       // The processor to stay on if IsDisturbed(); -1: none.
+  int processor = -1;  // The processor that the thread is bound to; -1: none.
   State state = State::kComputing;  // Guarded by mu_.
   absl::CondVar wake;               // Signalled when kAsleep ends.
   std::thread thread;
@@ -161,7 +165,7 @@ ComputePool::~ComputePool() {
   {
     absl::MutexLock lock(&mu_);
     stopping_ = true;
-    ++published_;  // Ends spinning.
+    ++published_;  // Ends the spinning of workers.
     for (const auto& worker : workers_) worker->wake.Signal();
     workers.swap(workers_);
   }
@@ -177,8 +181,8 @@ void ComputePool::Run(int threads, int64_t count, int64_t grain, Body body) {
   const Stopwatch watch;
   loop.Compute(kAllParts);
   NoticePause(watch.Paused());
-  // Before an error is thrown: helpers still use the loop, which is on this
-  // stack.
+  // An error is thrown only after this, because helpers still use the loop,
+  // which is on this stack.
   Retire(loop);
   loop.ThrowIfFailed();
 }
@@ -189,13 +193,13 @@ void ComputePool::Publish(Loop& loop) {
   ++computing_;
   loops_.push_back(&loop);
   ++published_;
-  // One worker is woken here; each that finds the loop wakes the next, so that
-  // the caller starts computing at once.
+  // This wakes only one worker, so that the caller starts computing at once.
+  // Each worker that finds the loop wakes the next one.
   WakeWorker(loop);
 }
 
 void ComputePool::Retire(Loop& loop) {
-  // To sleep and be woken takes longer than most last parts.
+  // To fall asleep and to be woken takes longer than most last parts of a loop.
   if (loop.helpers.load() > 0 && !IsDisturbed()) {
     SpinUntil(kCallerSpin, [&] { return loop.helpers.load() == 0; });
   }
@@ -210,8 +214,9 @@ void ComputePool::StartWorkers(int threads) {
   if (threads <= threads_) return;
   threads_ = threads;
   const bool stay = static_cast<int>(processors_.size()) == threads;
-  // With a worker on each processor, also one on the caller's, which cannot
-  // help it: the caller may be on any of them.
+  // If there is a worker for each processor, one of them is on the caller's
+  // processor and cannot help the caller. It is needed all the same, because a
+  // caller may be on any of the processors.
   const int wanted = stay ? threads : threads - 1;
   for (int i = static_cast<int>(workers_.size()); i < wanted; ++i) {
     workers_.push_back(std::make_unique<Worker>());
@@ -234,8 +239,9 @@ void ComputePool::Work(Worker& self) {
       WakeWorker(*loop);
       mu_.Unlock();
       const Stopwatch watch;
-      // While disturbed, a worker computes one part at a time, so that
-      // watch.Paused() lets the kernel stop it between two.
+      // While other processes use the processors, a worker computes one part at
+      // a time. watch.Paused() then lets Linux stop the worker between two
+      // parts.
       loop->Compute(IsDisturbed() ? 1 : kAllParts);
       mu_.Lock();
       --computing_;
@@ -251,8 +257,8 @@ void ComputePool::Work(Worker& self) {
       SpinForLoop(self);
       continue;
     }
-    // This worker may have been woken for a loop that it may not help any more;
-    // another may.
+    // This worker may have been woken for a loop that it may not help any more.
+    // Another worker may still help that loop.
     for (const Loop* loop : loops_) WakeWorker(*loop);
     self.state = Worker::State::kAsleep;
     while (self.state == Worker::State::kAsleep && !stopping_) {
@@ -278,8 +284,9 @@ bool ComputePool::MayHelp(const Worker& worker, const Loop& loop) const {
 
 void ComputePool::SpinForLoop(Worker& self) {
   const bool disturbed = IsDisturbed();
-  // While disturbed: the oldest loop, whose parts are all taken. Its caller is
-  // on another processor, or waits for that.
+  // If other processes use the processors, this is the oldest loop. All its
+  // parts are taken. Its caller is on another processor or waits for that
+  // processor.
   Loop* last = nullptr;
   if (disturbed) {
     if (self.processor < 0 || loops_.empty()) return;
@@ -288,8 +295,8 @@ void ComputePool::SpinForLoop(Worker& self) {
   }
   const int64_t used = last ? ProcessorTime(last->caller_clock) : 0;
   const int64_t start = Now(), seen = published_.load(), gone = retired_.load();
-  // Spinning ends with the next loop even if this worker may not help it: its
-  // caller may be on this processor.
+  // The next loop ends the spinning even if this worker may not help the loop,
+  // because the loop's caller may be on this processor.
   self.state = Worker::State::kSpinning;
   mu_.Unlock();
   SpinUntil(disturbed ? kStandstill : kWorkerSpin, [&] {
@@ -297,14 +304,15 @@ void ComputePool::SpinForLoop(Worker& self) {
   });
   mu_.Lock();
   self.state = Worker::State::kComputing;
-  // Loops are known by their addresses on stacks, which is safe only while
-  // no new one has been published.
+  // A loop is known by its address on a stack. A loop that was published later
+  // may have the same address.
   if (last == nullptr || published_.load() != seen ||
       std::find(loops_.begin(), loops_.end(), last) == loops_.end() ||
       last->helpers.load() > 0 || last->moved) {
     return;
   }
-  // Less than half of the time: the caller waits for its processor.
+  // If the caller has computed for less than half of the time, it is waiting
+  // for its processor.
   if (ProcessorTime(last->caller_clock) - used < (Now() - start) / 2) {
     last->moved = true;
     MoveThread(last->caller, self.processor);
@@ -312,7 +320,7 @@ void ComputePool::SpinForLoop(Worker& self) {
 }
 
 ComputePool::Loop* ComputePool::FindLoop(const Worker& worker) {
-  Loop* found = nullptr;  // The one with the fewest helpers.
+  Loop* found = nullptr;  // The loop with the fewest helpers.
   for (Loop* loop : loops_) {
     if (MayHelp(worker, *loop) &&
         (found == nullptr || loop->helpers.load() < found->helpers.load())) {
@@ -326,7 +334,7 @@ void ComputePool::WakeWorker(const Loop& loop) {
   Worker* asleep = nullptr;
   for (const auto& worker : workers_) {
     if (!MayHelp(*worker, loop)) continue;
-    if (worker->state == Worker::State::kSpinning) return;  // It will come.
+    if (worker->state == Worker::State::kSpinning) return;  // It will help.
     if (worker->state == Worker::State::kAsleep) asleep = worker.get();
   }
   if (asleep == nullptr) return;
@@ -340,8 +348,8 @@ void ComputePool::SpinUntil(absl::Duration limit,
   const int64_t end = start + absl::ToInt64Nanoseconds(limit);
   for (int64_t last = start, now; !done() && last < end; last = now) {
     for (int i = 0; i < 2; ++i) __builtin_ia32_pause();
-    // Two looks at the clock that are a millisecond apart show a lost
-    // processor.
+    // If there is a millisecond between two readings of the clock, the thread
+    // has lost its processor.
     now = Now();
     if (NoticePause(now - last)) return;
   }

@@ -14,7 +14,7 @@ inline at::ScalarType ComputeType(model::Precision precision) {
     case model::Precision::kFloat16:
       return at::kHalf;
     case model::Precision::kFloat32:
-    case model::Precision::kInt8:  // All but linear layers.
+    case model::Precision::kInt8:  // Only products are int8.
       break;
   }
   return at::kFloat;

@@ -9,12 +9,12 @@
 
 namespace sfmamba::ops {
 
-// kRelu6 is min(max(x, 0), 6). NaN stays NaN. kGeluTanh is GELU in its tanh
-// form.
+// kRelu6 is min(max(x, 0), 6), where NaN stays NaN. kGeluTanh is GELU in its
+// tanh form.
 enum class Activation { kNone, kRelu, kRelu6, kGeluTanh };
 
-// A convolution with padding (kernel - 1) / 2, a BatchNorm, if any, and an
-// activation.
+// A convolution with padding (kernel - 1) / 2. A BatchNorm, if any, and an
+// activation follow.
 struct ConvolutionParameters {
   Weights weights;  // [out, in / groups, kernel, kernel], with an odd kernel,
                     // and [out]; the bias may be undefined.
@@ -23,10 +23,10 @@ struct ConvolutionParameters {
   int stride = 1;
   int groups = 1;          // Divides in and out; equals `in` if depthwise.
   int input_size = 0;      // The expected side of the input in pixels, a hint.
-  bool is_output = false;  // Whether answers are read from the result.
+  bool is_output = false;  // Whether the result is an output of the network.
   int maps = 1;            // The expected number of inputs at once, a hint.
-  // Whether only convolutions read the result, so that it may be in the type
-  // that they multiply in.
+  // Whether only convolutions read the result. It may then have the type in
+  // which they multiply.
   bool feeds_products = false;
 
   int64_t in() const { return weights.weight.size(1) * groups; }
@@ -34,17 +34,17 @@ struct ConvolutionParameters {
   int kernel() const { return static_cast<int>(weights.weight.size(2)); }
 };
 
-// Maps x [N, in, H, W] to [N, out, ceil(H / stride), ceil(W / stride)], in the
-// order in memory that other operators of the implementation read. Immutable,
-// so thread-safe.
+// Maps x [N, in, H, W] to [N, out, ceil(H / stride), ceil(W / stride)]. The
+// result has the order in memory that other operators of the implementation
+// read. Immutable, so thread-safe.
 class ConvolutionOp {
  public:
   virtual ~ConvolutionOp() = default;
 
   virtual at::Tensor Forward(const at::Tensor& x) const = 0;
-  // residual += Forward(x). May write to residual's memory, which must not be
-  // shared. Requires stride 1, one group and no activation. `residual` is a
-  // result of another operator.
+  // residual += Forward(x). May write to residual's memory, which no other
+  // tensor may share. Requires stride 1, one group and no activation.
+  // `residual` must be a result of another operator.
   virtual void AddTo(at::Tensor& residual, const at::Tensor& x) const = 0;
 };
 

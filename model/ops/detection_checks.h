@@ -7,8 +7,8 @@
 
 namespace sfmamba::ops {
 
-// What every implementation's operators for detection expect of their
-// arguments, see Implementation. They throw c10::Error, naming the argument.
+// Check the arguments of an implementation's operators for detection, see
+// Implementation. They throw c10::Error if an argument is wrong.
 void CheckRoiMaps(const std::vector<at::Tensor>& maps,
                   const std::vector<int>& strides);
 void CheckNmsInputs(const at::Tensor& boxes, const at::Tensor& scores,

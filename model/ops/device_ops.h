@@ -68,52 +68,56 @@ struct PixelBatch {
   std::vector<ImagePixels> images;
   int height = 0, width = 0;  // No image is larger.
   std::array<float, 3> mean{}, std{};
-  // [images], on the device: not 0 for images [3, height, width], so that a
-  // recorded graph serves both. Null: none is.
+  // A byte for each image, in the device's memory. It is not 0 if the image is
+  // [3, height, width]. In the device's memory it can change between two
+  // replays of a recorded graph. Null if no image has this layout.
   const uint8_t* planar = nullptr;
 };
 
 // A 3x3 convolution of stride 2 that reads pixels. The weight is [27, out],
-// with a row for each tap of each colour, the bias [out]. Both are fp32.
+// with a row for each tap of each colour, and the bias is [out]. Both are fp32.
 struct PixelConvWeights {
   at::Tensor weight, bias;
   kernels::CudaActivation activation = kernels::CudaActivation::kNone;
 };
 
-// The operations that CudaImplementation calls. They enqueue on the calling
-// thread's stream and return, except those with results on the host, which
-// wait. Tensors are on the device and are fp32, fp16 or bf16; otherwise
-// arguments are as in model/ops/cpu/ops.h. Thread-safe.
+// The operations that CudaImplementation calls. They enqueue work on the
+// calling thread's stream and return. Operations with results in the CPU's
+// memory also wait for these. Tensors are on the device, in fp32, fp16 or bf16.
+// All else about the arguments is as in model/ops/cpu/ops.h. Thread-safe.
 class DeviceOps {
  public:
   virtual ~DeviceOps() = default;
 
-  // x += add, if `add` is defined, then y = the norm of x. `add` has as many
-  // values as x, is contiguous and of y's type, which is x's unless x is fp32.
+  // Computes x += add, if `add` is defined, and then y = the norm of x. `add`
+  // has as many values as x and is contiguous. `add` and y have the same type,
+  // which is x's type unless x is fp32.
   virtual void LayerNorm(at::Tensor& x, const at::Tensor& add,
                          const at::Tensor& gamma, const at::Tensor& beta,
                          float eps, int64_t length, bool swap,
                          const at::Tensor& y) const = 0;
-  // y = the norm of x + add, [rows, tokens, channels], as above without a swap.
-  // x is left as it is; its new values of tokens [first, first + count) of each
-  // row are written to `kept` [rows, count, channels], contiguous.
+  // Computes y = the norm of x + add, where x is [rows, tokens, channels]. x is
+  // not changed. The values of x + add for tokens [first, first + count) of
+  // each row are written to `kept` [rows, count, channels], contiguous. All
+  // else is as for LayerNorm() without a swap.
   virtual void LayerNormKeeping(const at::Tensor& x, const at::Tensor& add,
                                 const at::Tensor& gamma, const at::Tensor& beta,
                                 float eps, int64_t first,
                                 const at::Tensor& kept,
                                 const at::Tensor& y) const = 0;
-  // Runs one or two convolutions with the same taps, left and length.
+  // Runs one or two convolutions. They have the same number of taps, the same
+  // `left` and the same `length`.
   virtual void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
                                  int64_t length) const = 0;
-  // The sequences are folded into `rows` rows.
+  // Scans u, whose sequences are folded into `rows` rows.
   virtual void SelectiveScan(const Scan& scan, const at::Tensor& u,
                              const at::Tensor& dt, const at::Tensor& B,
                              const at::Tensor& C, int64_t length, int64_t rows,
                              const at::Tensor& y) const = 0;
   // Scans the maps u [N, H, W, channels] in four directions, see
-  // kernels/scan/cross_scan_cuda.h. The scan's parameters are [4, channels]. dt
-  // is [4, pixels, channels], B and C are [pixels, 4], y is [4, pixels,
-  // channels] and fp32. u, dt and y are contiguous; B and C have equal strides.
+  // kernels/scan/cross_scan_cuda.h. The parameters in `scan` are [4, channels].
+  // dt is [4, pixels, channels], B and C are [pixels, 4], and y is [4, pixels,
+  // channels] in fp32. u, dt and y are contiguous. B and C have equal strides.
   virtual void CrossScan(const Scan& scan, const at::Tensor& u,
                          const at::Tensor& dt, const at::Tensor& B,
                          const at::Tensor& C, const at::Tensor& y) const = 0;
@@ -121,7 +125,7 @@ class DeviceOps {
   // is [channels], fp32, or undefined.
   virtual void Activate(const at::Tensor& x, const at::Tensor& bias,
                         kernels::CudaActivation activation) const = 0;
-  // y += x + bias, with shapes as above.
+  // y += x + bias, with shapes as for Activate().
   virtual void AddBiased(const at::Tensor& x, const at::Tensor& bias,
                          const at::Tensor& y) const = 0;
   virtual void FillEndsWithMean(const at::Tensor& x) const = 0;
@@ -131,8 +135,8 @@ class DeviceOps {
                                  const DepthwiseConvWeights& weights,
                                  const at::Tensor& y) const = 0;
 
-  // Writes the normalised images to y [N, 3, H, W] of any strides, and 0 to the
-  // padding.
+  // Writes the normalised images to y [N, 3, H, W], which may have any strides.
+  // Writes 0 to the padding.
   virtual void NormalizeImages(const PixelBatch& pixels,
                                const at::Tensor& y) const = 0;
   // Writes the convolution of the normalised images to y [N, out, ceil(H / 2),
@@ -141,9 +145,10 @@ class DeviceOps {
                               const PixelConvWeights& weights,
                               const at::Tensor& y) const = 0;
 
-  // Copy between maps [N, H, W, C], whose last axis is contiguous, and windows
-  // [N * windows, height * width, C], contiguous, with `ends` one token more at
-  // either end. The windows' type is the map's or fp32.
+  // Copy maps [N, H, W, C], whose last axis is contiguous, to windows [N *
+  // windows, height * width, C], contiguous, and back. Unless `ends` is kNone,
+  // a window has one more token at either end. The windows have the map's type
+  // or are fp32.
   virtual void WindowPartition(const at::Tensor& map, const WindowGrid& grid,
                                WindowEnds ends,
                                const at::Tensor& windows) const = 0;
@@ -159,17 +164,17 @@ class DeviceOps {
                          int64_t max_kept) const = 0;
   // ---- Operations of the GPU's libraries ----
 
-  // Returns x W^T + bias, [rows, out]. x is [rows, in], W [out, in], bias [out]
-  // or undefined, all of one type.
+  // Returns x W^T + bias, [rows, out]. x is [rows, in], W is [out, in], and
+  // bias is [out] or undefined. All have the same type.
   virtual at::Tensor Linear(const at::Tensor& x, const at::Tensor& W,
                             const at::Tensor& bias) const = 0;
-  // The same, followed by GELU in its tanh form.
+  // Returns Linear(x, W, bias) after GELU in its tanh form.
   virtual at::Tensor LinearGeluTanh(const at::Tensor& x, const at::Tensor& W,
                                     const at::Tensor& bias) const = 0;
   // y += x W^T.
   virtual void AddLinear(const at::Tensor& x, const at::Tensor& W,
                          const at::Tensor& y) const = 0;
-  // Returns the convolution of x [N, in, H, W], channels-last in memory.
+  // Returns the convolution of x [N, in, H, W]. It is channels-last in memory.
   virtual at::Tensor Convolve(const at::Tensor& x,
                               const ConvWeights& weights) const = 0;
   // Returns softmax(q k^T / sqrt(d)) v. q is [N, heads, queries, d]; k and v

@@ -12,8 +12,8 @@ struct GatedConvolutionParameters {
   model::Nonlinearity gate = model::Nonlinearity::kGelu;
 };
 
-// The middle of a gated block, see kernels/linear/gated_convolution.h.
-// Immutable, so thread-safe.
+// The middle of a gated block: its convolution and its gate. See
+// kernels/linear/gated_convolution.h. Immutable, so thread-safe.
 class GatedConvolutionOp {
  public:
   virtual ~GatedConvolutionOp() = default;

@@ -18,8 +18,8 @@ class PoolingOp {
  public:
   virtual ~PoolingOp() = default;
 
-  // Returns the mean over the pixels of map [N, C, H, W] behind the BatchNorm,
-  // fp32 [N, C].
+  // Applies the BatchNorm, if any, to map [N, C, H, W] and returns the mean
+  // over its pixels, [N, C] in fp32.
   virtual at::Tensor Forward(const at::Tensor& map) const = 0;
 };
 

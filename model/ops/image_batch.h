@@ -9,14 +9,15 @@
 
 namespace sfmamba::ops {
 
-// A network's input: normalised values, or pixels on a device, which the first
-// convolution normalises.
+// A network's input. It consists of normalised values, or of pixels on a
+// device, which the first convolution normalises.
 class ImageBatch {
  public:
   // `values` is [N, 3, H, W], normalised.
   ImageBatch(at::Tensor values)  // NOLINT: a tensor is a batch.
       : values_(std::move(values)) {}
-  // `pixels` are on `device`. Their normalised values are to be of `type`.
+  // `pixels` are on `device`. `type` is the type that their normalised values
+  // shall have.
   ImageBatch(PixelBatch pixels, at::Device device, at::ScalarType type)
       : pixels_(std::move(pixels)), device_(device), type_(type) {}
 

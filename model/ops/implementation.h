@@ -22,8 +22,8 @@ namespace sfmamba::ops {
 // the type that the operator computes in. A model has one implementation, which
 // is chosen where the model is made; layers only compose its operators.
 //
-// Immutable, so thread-safe. Outlives its operators. Weights are fp32, on the
-// implementation's device. Methods throw c10::Error.
+// Immutable, so thread-safe. Must outlive its operators. The weights in its
+// arguments are fp32, on the implementation's device. Methods throw c10::Error.
 class Implementation {
  public:
   virtual ~Implementation() = default;
@@ -34,7 +34,7 @@ class Implementation {
       const LinearParameters& parameters) const = 0;
   virtual std::unique_ptr<ConvolutionOp> MakeConvolution(
       const ConvolutionParameters& parameters) const = 0;
-  // `parameters` has stride 2 and a kernel of 3 x 3.
+  // `parameters` must have stride 2 and a kernel of 3 x 3.
   virtual std::unique_ptr<StemOp> MakeStem(
       const ConvolutionParameters& parameters) const = 0;
   virtual std::unique_ptr<LayerNormOp> MakeLayerNorm(
@@ -58,7 +58,7 @@ class Implementation {
 
   // ---- Operators without parameters ----
 
-  // Returns the normalised values [N, 3, H, W], which are 0 in the padding.
+  // Returns the images' normalised values [N, 3, H, W], with 0 in the padding.
   virtual at::Tensor Values(const ImageBatch& images) const = 0;
   // x = activation(x) in place. x is dense in memory, with its axes in any
   // order.
@@ -72,34 +72,37 @@ class Implementation {
   virtual at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
                                const at::Tensor& v) const = 0;
 
-  // Returns map [N, C, H, W] as RoiAlign() reads it: channels-last in memory,
-  // in a type that it knows.
+  // Converts map [N, C, H, W] to the form that RoiAlign() reads. It is then
+  // channels-last in memory and of a supported type.
   virtual at::Tensor RoiMap(const at::Tensor& map) const = 0;
-  // kernels/detection/roi_align.h on the maps [C, H, W] of one image, from fine
-  // to coarse, each of a result of RoiMap(). Level i has stride strides[i].
-  // rois is [n, 4], on the CPU. Returns [n, C, size, size], channels-last in
-  // memory.
+  // Returns the features [n, C, size, size] of regions rois [n, 4],
+  // channels-last in memory. See kernels/detection/roi_align.h. `maps` are the
+  // maps [C, H, W] of one image, from fine to coarse, each from a result of
+  // RoiMap(). Map i has stride strides[i]. `rois` is on the CPU.
   virtual at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,
                               const std::vector<int>& strides,
                               const at::Tensor& rois, int size,
                               float finest_scale) const = 0;
-  // kernels/detection/nms.h. boxes is [n, 4], scores [n], groups int32 [n] or
-  // undefined for one group. Returns the indices of at most `max_kept` boxes,
-  // int64, the best first. All tensors are on the CPU.
+  // Non-maximum suppression, see kernels/detection/nms.h. boxes is [n, 4] and
+  // scores is [n]. groups is int32 [n], or undefined if all boxes are in one
+  // group. Returns the indices of at most `max_kept` boxes, as int64, the best
+  // first. All tensors are on the CPU.
   virtual at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
                          const at::Tensor& groups, float iou_threshold,
                          int64_t max_kept) const = 0;
+  // Finds the best class of each pixel, see
   // kernels/segmentation/segmentation_argmax.h. logits is [C, H, W], computed
-  // from an input of input_height x input_width. The result has the size that
-  // is already set in `out`. Fills out's labels, areas and, if `confidence`,
-  // its confidence.
+  // from an input of input_height x input_width. `out` must have the size of
+  // the result. Fills the labels and areas of `out`, and its confidence if
+  // `confidence`.
   virtual void SegmentationArgmax(const at::Tensor& logits, int input_height,
                                   int input_width, bool confidence,
                                   model::Segmentation* out) const = 0;
 
-  // Calls body(first, count) for parts of [0, count): of up to `size` items
-  // each or, where larger parts are faster, of all at once. Parts may run
-  // concurrently and do not depend on the number of threads.
+  // Calls body(first, count) for parts that partition [0, count). A part has at
+  // most `size` items. If larger parts are faster, there is only one part.
+  // Parts may run at the same time. They do not depend on the number of
+  // threads.
   virtual void ForEachPart(
       int64_t count, int64_t size,
       absl::FunctionRef<void(int64_t first, int64_t count)> body) const = 0;

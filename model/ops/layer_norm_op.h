@@ -18,12 +18,12 @@ class LayerNormOp {
  public:
   virtual ~LayerNormOp() = default;
 
-  // Returns the norm of x's tokens, in x's shape and a type that the
-  // implementation's linear operators read. With `swap`, the first and
-  // the last of each `length` tokens of x are exchanged before, in x too.
+  // Returns the norm of x's tokens, in x's shape and in a type that the
+  // implementation's linear operators read. With `swap`, the first and the last
+  // of each `length` tokens are exchanged beforehand, also in x itself.
   virtual at::Tensor Forward(Residual& x, int64_t length, bool swap) const = 0;
-  // Returns the norm of all of x's tokens without a swap, and drops from x all
-  // but tokens [first, first + count) of each row.
+  // Returns the norm of all tokens of x, without a swap. Then drops all tokens
+  // from x except tokens [first, first + count) of each row.
   virtual at::Tensor ForwardKeeping(Residual& x, int64_t first,
                                     int64_t count) const {
     const at::Tensor y = Forward(x, x.sizes()[1], /*swap=*/false);

@@ -7,17 +7,17 @@
 
 namespace sfmamba::ops {
 
-// What a linear layer computes from its product.
+// The activation that a linear layer applies to its product.
 enum class Epilogue { kNone, kGelu };
 
 struct LinearParameters {
   Weights weights;   // [out, in] and [out]; the bias may be undefined.
   at::Tensor scale;  // [out], a layer scale, or undefined.
   Epilogue epilogue = Epilogue::kNone;
-  // Whether answers (logits, deltas of boxes) are read from the result.
+  // Whether the result is an output of the network (logits, deltas of boxes).
   bool is_output = false;
-  // Whether only linear operators and attention read the result. It may then be
-  // of the type that they multiply.
+  // Whether only linear operators and attention read the result. It may then
+  // have the type in which they multiply.
   bool feeds_products = false;
 };
 

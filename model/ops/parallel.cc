@@ -13,32 +13,32 @@
 #include "model/ops/affinity.h"
 #include "model/ops/compute_pool.h"
 
-// Limits MKL's threads in the calling thread; 0: what OpenMP says. Returns the
-// previous limit. libtorch exports it and has no header for it.
+// Limits the threads that MKL uses in the calling thread. With 0, MKL uses
+// OpenMP's number. Returns the previous limit. libtorch exports this function
+// but has no header for it.
 extern "C" int MKL_Set_Num_Threads_Local(int threads);
 
 namespace sfmamba::ops {
 namespace {
 
-// The result of LoopThreads() in this thread; 0: libtorch's number.
+// The result of LoopThreads() in this thread. 0 means libtorch's number.
 thread_local int thread_loop_threads = 0;
-// The pool of this thread's loops; null: the process's.
+// The pool that computes this thread's loops. Null means the process's pool.
 thread_local ComputePool* thread_pool = nullptr;
 
-// Makes everything in a part of a loop serial.
+// Makes loops and operators serial within a part of a loop.
 class SerialPart : public SerialOperators {
  public:
   SerialPart() : SerialOperators(1) {}
 };
 
-// One pool for the process, like its processors.
+// Returns the pool of the process, which all threads share.
 ComputePool& ProcessPool() {
   static ComputePool pool;
   return pool;
 }
 
-// The pools of groups of processors. They exist until the process ends, as the
-// processors do.
+// The pools of groups of processors. They exist until the process ends.
 class GroupPools {
  public:
   ComputePool& Get(const std::vector<int>& processors)
@@ -60,7 +60,7 @@ ComputePool& PoolOf(const std::vector<int>& processors) {
   return pools.Get(processors);
 }
 
-// The pool of the calling thread's loops.
+// Returns the pool that computes the calling thread's loops.
 ComputePool& LoopPool() {
   return thread_pool != nullptr ? *thread_pool : ProcessPool();
 }
@@ -71,8 +71,9 @@ int LoopThreads() {
   return thread_loop_threads > 0 ? thread_loop_threads : at::get_num_threads();
 }
 
-// at::get_num_threads(), here and below, lets libtorch set up the thread's
-// limits before they are changed: it would do so later and overwrite them.
+// The calls of at::get_num_threads(), here and below, make libtorch set up the
+// thread's limits before they are changed. Otherwise libtorch would set them up
+// later and overwrite the changes.
 SerialOperators::SerialOperators(int loop_threads)
     : loop_threads_(thread_loop_threads),
       operator_threads_(at::get_num_threads()) {

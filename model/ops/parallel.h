@@ -9,19 +9,20 @@
 
 namespace sfmamba::ops {
 
-// The number of threads that a loop of the calling thread may have: 1 within a
-// part of a loop, otherwise libtorch's number of intra-op threads.
+// Returns the number of threads that a loop of the calling thread may have.
+// This is 1 within a part of a loop. Outside of loops it is libtorch's number
+// of intra-op threads.
 int LoopThreads();
 
-// Whether a loop of the calling thread has more parts than threads at present,
-// because other processes use the processors.
+// Returns whether a loop of the calling thread has more parts than threads at
+// present, because other processes use the processors.
 bool LoopsHaveManyParts();
 
-// While it exists, libtorch's operators, oneDNN's and MKL's among them, use one
-// thread if they are called from the thread that made it; loops use as many as
-// before. libtorch's threads spin after an operator and so take time from the
-// ComputePool, which is why a model that has loops for most of its work lets
-// the rest be serial.
+// While an object exists, operators of libtorch, oneDNN and MKL use only one
+// thread if the thread that made the object calls them. Loops use as many
+// threads as before. Models that do most of their work in loops use this class.
+// Without it, libtorch's threads would spin after each operator and take time
+// from the ComputePool.
 class SerialOperators {
  public:
   SerialOperators() : SerialOperators(LoopThreads()) {}
@@ -33,9 +34,10 @@ class SerialOperators {
   explicit SerialOperators(int loop_threads);
 
  private:
-  const int loop_threads_;      // Before, as in LoopThreads().
-  const int operator_threads_;  // Before, of libtorch.
-  int mkl_threads_ = 0;         // Before, of MKL.
+  // The previous numbers of threads of loops, of libtorch and of MKL.
+  const int loop_threads_;
+  const int operator_threads_;
+  int mkl_threads_ = 0;
 };
 
 // From now on the calling thread's loops and operators have one thread.
@@ -43,14 +45,14 @@ void ComputeAlone();
 
 class ComputePool;
 
-// While it exists, the thread that made it, its loops and libtorch's operators
-// run on the group's processors only, with at most the group's threads. Groups
-// of the same processors share a ComputePool. What the threads allocate and
-// write first lies in the memory of their NUMA node, as is the kernel's
-// default.
+// While an object exists, the thread that made it runs on the group's
+// processors only. So do its loops and libtorch's operators, with at most the
+// group's threads. Groups with the same processors share a ComputePool. Memory
+// that the threads write first lies on their NUMA node, as is Linux's default.
 //
-// Must be destroyed by the thread that made it, before any that it made later.
-// If the kernel refuses, that costs speed only.
+// Must be destroyed by the thread that made it. If a thread has several
+// objects, it must destroy the last one first. If Linux refuses to bind the
+// thread, the work is only slower.
 class OnProcessorGroup {
  public:
   explicit OnProcessorGroup(const model::ProcessorGroup& group);
@@ -66,21 +68,25 @@ class OnProcessorGroup {
   int mkl_threads_ = 0;
 };
 
-// Calls body(begin, end) for parts that partition [0, count), on the
-// ComputePool of the thread's OnProcessorGroup, otherwise on the process's,
-// which all other threads and all models share: at most LoopThreads() threads,
-// the calling one among them. A part has at least `grain` elements, so there is
-// one call if count < 2 * grain. Returns when all calls are done, and throws
-// what a call threw. If there are several calls, a ParallelFor
-// within `body` runs serially, and so do libtorch's operators.
+// Calls body(begin, end) for parts that partition [0, count). A part has at
+// least `grain` elements, so there is only one call if count < 2 * grain.
+// Returns when all calls are done. If a call throws, this throws the same
+// exception.
 //
-// Which parts there are depends on the threads and on chance, so results must
-// not depend on them.
+// At most LoopThreads() threads make the calls, including the calling one. The
+// other threads belong to the ComputePool of the thread's OnProcessorGroup. If
+// there is none, they belong to the process's pool, which all other threads and
+// all models share. If there are several calls, a ParallelFor within `body`
+// runs serially, and so do libtorch's operators.
+//
+// The parts depend on the threads and on chance, so results must not depend on
+// the parts.
 void ParallelFor(int64_t count, int64_t grain,
                  absl::FunctionRef<void(int64_t begin, int64_t end)> body);
 
-// Calls body(first, count) for parts of `size` elements (the last may be
-// smaller), whatever the number of threads, in libtorch's inference mode.
+// Calls body(first, count) for parts of `size` elements, in libtorch's
+// inference mode. The last part may be smaller. The parts do not depend on the
+// number of threads.
 void ParallelParts(int64_t count, int64_t size,
                    absl::FunctionRef<void(int64_t first, int64_t count)> body);
 

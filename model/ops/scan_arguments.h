@@ -9,10 +9,10 @@
 
 namespace sfmamba::ops {
 
-// Returns the kernels' arguments for the scan of u to y [tokens, channels] in
-// sequences of `length` tokens. dt is as u; B and C are [tokens, states], rows
-// equally far apart. All are of type T. `scan` has A, D and bias as
-// ScanParameters has them.
+// Returns the kernels' arguments for a scan of u to y, both [tokens, channels],
+// in sequences of `length` tokens. dt has the same shape. B and C are [tokens,
+// states] and have the same distance between rows. All tensors have type T.
+// `scan` has A, D and bias, like ScanParameters.
 template <typename T, typename Scan>
 kernels::SelectiveScanArgs<T> ScanArguments(const Scan& scan,
                                             const at::Tensor& u,

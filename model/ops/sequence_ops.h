@@ -59,14 +59,14 @@ class ScanProjectionOp {
  public:
   virtual ~ScanProjectionOp() = default;
 
-  // Returns u itself with dt, B and C. u is contiguous.
+  // Returns u together with dt, B and C. u must be contiguous.
   virtual ScanInputs Forward(const at::Tensor& u) const = 0;
 };
 
 struct ScanParameters {
   at::Tensor A;     // [states, channels], negative.
   at::Tensor D;     // [channels]
-  at::Tensor bias;  // [channels], the whole bias of dt.
+  at::Tensor bias;  // [channels], added to dt before softplus.
 };
 
 // The selective scan, see kernels/scan/selective_scan.h. Each row of a folded
@@ -80,14 +80,16 @@ class SelectiveScanOp {
                        const at::Tensor& y) const = 0;
 };
 
-// Four scans over a map, each with its own parameters and one state: 0 row by
-// row, 1 column by column, 2 and 3 the same from the last pixel to the first.
+// The parameters of four scans over a map. Each scan has parameters of its own
+// and one state per channel. Scan 0 goes row by row and scan 1 column by
+// column. Scans 2 and 3 go the same ways back, from the last pixel to the
+// first.
 // Source: VMamba (arXiv 2401.10166), 4.2, "2D-Selective-Scan".
 struct CrossScanParameters {
   at::Tensor x_proj;         // [4, rank + 2, channels]
   at::Tensor dt_proj;        // [4, channels, rank]
   at::Tensor A;              // [4, channels], negative.
-  at::Tensor D, bias;        // [4, channels]; `bias` is the whole bias of dt.
+  at::Tensor D, bias;        // [4, channels]; `bias` is added to dt.
   LayerNormParameters norm;  // Normalises the sum of the four scans.
 
   int64_t rank() const { return dt_proj.size(2); }

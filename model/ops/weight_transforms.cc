@@ -89,7 +89,8 @@ Weights ComposeProjections(const Weights& x_proj, const Weights& dt_proj) {
 }
 
 at::Tensor DecayRates(const at::Tensor& A_log) {
-  // Transposed: the kernels read the channels of one state side by side.
+  // The result is transposed, because the kernels read the channels of one
+  // state side by side.
   return ToFloat(-ToDouble(A_log).exp().t());
 }
 

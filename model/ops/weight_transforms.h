@@ -43,9 +43,9 @@ Weights ComposePointwise(const BatchNorm& norm, const Weights& first,
 // [out].
 Weights FoldScale(const Weights& weights, const at::Tensor& scale);
 
-// Returns a scan's projections as one layer with outputs (dt | B | C). It
-// equals `x_proj`, [rank + rest, channels], with its first `rank` outputs
-// followed by `dt_proj`, [channels, rank].
+// Returns a scan's two projections as one layer with outputs (dt | B | C). It
+// equals `x_proj`, [rank + rest, channels], if `dt_proj`, [channels, rank], is
+// then applied to the first `rank` outputs.
 Weights ComposeProjections(const Weights& x_proj, const Weights& dt_proj);
 
 // Returns the scan's A = -exp(A_log), transposed for the kernel: from

@@ -17,7 +17,7 @@ struct WindowGrid {
   int64_t windows() const { return rows() * columns(); }
 };
 
-// What a window has at each of its ends.
+// The additional token at each end of a window.
 enum class WindowEnds {
   kNone,
   kUnset,  // A token that is not initialised.

@@ -6,7 +6,7 @@
 
 namespace sfmamba::ops {
 
-// Windows by libtorch's operators, on the CPU.
+// Partition into windows by libtorch's operators, on the CPU.
 
 // Converts x [N, map_height, map_width, C] to windows [N * windows, height *
 // width, C]. The windows of an image, and the tokens of a window, are in
@@ -14,8 +14,8 @@ namespace sfmamba::ops {
 // and shares x's memory if possible.
 at::Tensor WindowPartition(const at::Tensor& x, const WindowGrid& grid);
 
-// Returns the windows in fp32, with `margin` uninitialised tokens at each end
-// of each.
+// Returns the windows in fp32. Each has `margin` additional tokens at either
+// end, which are not initialised.
 at::Tensor WindowPartition(const at::Tensor& x, const WindowGrid& grid,
                            int margin);
 

@@ -7,11 +7,11 @@
 
 namespace sfmamba::ops {
 
-// Returns the activation of x, by libtorch, in x's memory.
+// Applies the activation to x in place, by libtorch, and returns x.
 at::Tensor& ActivateByLibtorch(at::Tensor& x, model::Nonlinearity activation);
 
-// A gated convolution step by step: an implementation's depthwise convolution,
-// and libtorch's operators for the gate.
+// Computes a gated convolution in separate steps: an implementation's depthwise
+// convolution, and libtorch's operators for the gate.
 class ComposedGate : public GatedConvolutionOp {
  public:
   ComposedGate(const Implementation& implementation,
@@ -20,7 +20,7 @@ class ComposedGate : public GatedConvolutionOp {
   at::Tensor Forward(const at::Tensor& x) const override;
 
  private:
-  int64_t conv_;  // Channels that are convolved.
+  int64_t conv_;  // The number of convolved channels.
   model::Nonlinearity gate_;
   std::unique_ptr<const ConvolutionOp> convolution_;
 };

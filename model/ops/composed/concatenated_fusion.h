@@ -8,8 +8,8 @@
 
 namespace sfmamba::ops {
 
-// Fuses a pyramid step by step: the resized maps are concatenated and convolved
-// by an implementation's convolution.
+// Fuses the maps of a pyramid in separate steps. The maps are resized and
+// concatenated, and then an implementation's convolution is applied.
 class ConcatenatedFusion : public PyramidFusionOp {
  public:
   ConcatenatedFusion(const Implementation& implementation,

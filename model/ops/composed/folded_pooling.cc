@@ -9,7 +9,8 @@ FoldedPooling::FoldedPooling(const PoolingParameters& parameters) {
 }
 
 at::Tensor FoldedPooling::Forward(const at::Tensor& map) const {
-  // A BatchNorm commutes with the mean; behind it, it costs next to nothing.
+  // A BatchNorm commutes with the mean. After the mean, it has only one value
+  // per channel to compute.
   const at::Tensor mean = map.to(at::kFloat).mean({2, 3});
   return affine_.has_value() ? at::addcmul(affine_->shift, mean, affine_->scale)
                              : mean;

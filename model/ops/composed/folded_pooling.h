@@ -7,8 +7,8 @@
 
 namespace sfmamba::ops {
 
-// Pools first, since pooling and BatchNorm commute, and applies the norm as a
-// scale and a shift.
+// Pools the map first and then applies the BatchNorm as a scale and a shift.
+// This order gives the same result, because pooling and BatchNorm commute.
 class FoldedPooling : public PoolingOp {
  public:
   explicit FoldedPooling(const PoolingParameters& parameters);

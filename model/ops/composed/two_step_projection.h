@@ -7,8 +7,8 @@
 
 namespace sfmamba::ops {
 
-// The scan's projections by an implementation's linear operators: x_proj
-// computes (low-rank dt | B | C), dt_proj expands dt.
+// Computes the inputs of a scan by two linear operators of an implementation.
+// x_proj computes (low-rank dt | B | C), and dt_proj expands dt.
 class TwoStepProjection : public ScanProjectionOp {
  public:
   TwoStepProjection(const Implementation& implementation,

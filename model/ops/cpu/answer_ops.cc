@@ -14,7 +14,7 @@ namespace {
 
 class PastedMask final : public model::InstanceMask {
  public:
-  // `paste` is without `mask` and without lines.
+  // `mask`, `by_rows`, `begin` and `end` of `paste` need not be set.
   PastedMask(std::vector<float> mask, const kernels::MaskRunsArgs& paste)
       : mask_(std::move(mask)), paste_(paste) {}
 

@@ -9,17 +9,19 @@
 
 namespace sfmamba::ops {
 
-// What heads compute from answers that were copied to the CPU. The functions
-// run on the calling thread.
+// Operations on results of the network that were copied to the CPU. Heads use
+// them. The functions run on the calling thread.
 
-// kernels/detection/nms.h. boxes is [n, 4], scores [n], groups int32 [n] or
-// undefined for one group. Returns the indices of at most `max_kept` boxes,
-// int64, the best first.
+// Non-maximum suppression, see kernels/detection/nms.h. boxes is [n, 4] and
+// scores is [n]. groups is int32 [n], or undefined if all boxes are in one
+// group. Returns the indices of at most `max_kept` boxes, as int64, the best
+// first.
 at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
                const at::Tensor& groups, float iou_threshold, int64_t max_kept);
 
-// kernels/detection/mask_runs.h: the mask [S, S] pasted into `box` of a
-// picture. Its runs are computed on the thread that asks for them.
+// Returns the mask [S, S] pasted into `box` of a picture, see
+// kernels/detection/mask_runs.h. The mask's runs are computed on demand, on the
+// thread that asks for them.
 std::shared_ptr<const model::InstanceMask> MakeMask(const at::Tensor& mask,
                                                     const model::Box& box,
                                                     float threshold,

@@ -13,15 +13,16 @@
 namespace sfmamba::ops {
 namespace {
 
-// The fewest multiplications per part, about 10 us.
+// The fewest multiplications in a part. They take about 10 us.
 constexpr int64_t kGrainProducts = 1 << 19;
-// The fewest multiplications per part where they must outweigh a call of
-// libtorch, or a thread that loses its processor to other processes.
+// The fewest multiplications in a part if a part has a large overhead. This is
+// a call of libtorch, or a processor that is lost to another process.
 constexpr int64_t kLongGrainProducts = 1 << 21;
-// The queries of a part. Each part packs all keys of its head.
+// The number of queries in a part. Each part packs all keys of its head.
 constexpr int64_t kPartQueries = 1024;
 
-// The heads of a token lie side by side, as the next layer reads them.
+// Returns an uninitialised result. The heads of a token lie side by side in
+// memory, as the next layer reads them.
 at::Tensor EmptyResult(const at::Tensor& q, const at::Tensor& v) {
   return at::empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.options())
       .transpose(1, 2);
@@ -29,7 +30,7 @@ at::Tensor EmptyResult(const at::Tensor& q, const at::Tensor& v) {
 
 void AttendByLibtorch(const at::Tensor& q, const at::Tensor& k,
                       const at::Tensor& v, const at::Tensor& y) {
-  // The longer of both axes, sequences or heads, is divided among the threads.
+  // The threads divide the sequences or the heads, whichever are more.
   const int axis = q.size(0) >= q.size(1) ? 0 : 1;
   const int64_t products =
       q.size(2) * k.size(2) * (k.size(3) + v.size(3)) * q.size(1 - axis);
@@ -44,7 +45,7 @@ void AttendByLibtorch(const at::Tensor& q, const at::Tensor& k,
               });
 }
 
-// Attends by our kernel, with products in W.
+// Computes attention by our kernel, which multiplies in type W.
 template <typename W>
 void Attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
             const at::Tensor& y) {

@@ -24,8 +24,9 @@ at::Tensor Activated(at::Tensor x, Activation activation) {
   return x;
 }
 
-// Winograd's method takes a third of the work and rounds somewhat more. It is
-// for 3x3 kernels of stride 1 and one group, without ReLU6, and needs vector
+// Returns whether Winograd's method is used. It needs a third of the
+// multiplications and rounds somewhat more. It requires a 3x3 kernel with
+// stride 1 and one group, another activation than ReLU6, and vector
 // instructions.
 bool IsForWinograd(const ConvolutionParameters& parameters) {
   return parameters.kernel() == 3 && parameters.stride == 1 &&
@@ -47,7 +48,7 @@ kernels::WinogradActivation ToWinograd(Activation activation) {
   return kernels::WinogradActivation::kNone;
 }
 
-// Convolves in fp32 by our kernel.
+// Convolves by Winograd's method, in fp32 by our kernel.
 class WinogradConvolution : public ConvolutionOp {
  public:
   WinogradConvolution(const ConvolutionParameters& parameters,
@@ -72,7 +73,7 @@ class WinogradConvolution : public ConvolutionOp {
   WinogradWeights convolution_;
 };
 
-// Sets the range that ReLU and ReLU6 clamp to; other activations have none.
+// Sets the range that ReLU and ReLU6 clamp to. Other activations have no range.
 template <typename Packed>
 void SetLimits(Activation activation, Packed* convolution) {
   const bool relu6 = activation == Activation::kRelu6;
@@ -106,8 +107,9 @@ class DepthwiseConvolution : public ConvolutionOp {
   DepthwiseWeights convolution_;
 };
 
-// Convolves with one group by our kernel, with products in fp32 or bf16. Inputs
-// and results are fp32 or, with products in bf16, also bf16.
+// Convolves with one group by our kernel, which multiplies in fp32 or bf16.
+// Inputs and results are fp32. If the kernel multiplies in bf16, they may also
+// be bf16.
 class GemmConvolution : public ConvolutionOp {
  public:
   GemmConvolution(const ConvolutionParameters& parameters,
@@ -152,14 +154,15 @@ kernels::Int8Activation ToInt8(Activation activation) {
   return kernels::Int8Activation::kNone;
 }
 
-// Products of more than one pixel, with one group, take long enough to gain
-// from int8. The kernel multiplies four channels at once.
+// Returns whether the convolution gains from int8. Its products must be long
+// enough, so it needs one group and a kernel of more than one pixel. The int8
+// kernel multiplies four channels at once.
 bool IsForInt8(const ConvolutionParameters& parameters) {
   return parameters.kernel() > 1 && parameters.groups == 1 &&
          parameters.in() % 4 == 0 && !parameters.is_output;
 }
 
-// Convolves with one group by our kernel, with products in int8. Inputs and
+// Convolves with one group by our kernel, which multiplies in int8. Inputs and
 // results are fp32.
 class Int8Convolution : public ConvolutionOp {
  public:
@@ -243,7 +246,8 @@ std::unique_ptr<ConvolutionOp> CpuImplementation::MakeConvolution(
     return std::make_unique<Int8Convolution>(parameters, weights);
   }
   const at::ScalarType type = ProductsOf(parameters.is_output);
-  // AMX's products in bf16 take less time than Winograd's fewer ones in fp32.
+  // AMX computes all products in bf16 faster than Winograd's method computes
+  // its fewer products in fp32.
   const bool tiles = type == at::kBFloat16 && kernels::HasAmxBf16();
   if (IsForWinograd(parameters) && !tiles) {
     return std::make_unique<WinogradConvolution>(parameters, weights);
@@ -257,7 +261,8 @@ std::unique_ptr<ConvolutionOp> CpuImplementation::MakeConvolution(
       return std::make_unique<DepthwiseConvolution>(parameters, weights);
     }
   }
-  // Other groups, and processors without our kernels' vectors.
+  // For other numbers of groups, and for processors without the vector
+  // instructions of our kernels.
   return std::make_unique<OneDnnConvolution>(parameters, weights, at::kFloat);
 }
 

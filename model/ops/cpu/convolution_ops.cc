@@ -19,12 +19,13 @@ constexpr int64_t kGrainPixels = 24;
 // The fewest pixels per thread if the pixels are divided. With fewer, each
 // thread would read all weights for too little work.
 constexpr int64_t kThreadPixels = 64;
-// The fewest multiplications per part, which take about 10 us.
+// The fewest multiplications in a part, for dense and for depthwise
+// convolutions. They take about 10 us.
 constexpr int64_t kGrainProducts = 1 << 19;
 constexpr int64_t kGrainDepthwise = 1 << 17;
 
-// Divides the output channels among the threads if there are few pixels,
-// otherwise the pixels.
+// Divides the output channels among the threads if there are few pixels. If
+// there are many, divides the pixels.
 template <typename W>
 void ConvolveInParallel(const kernels::GemmConvolutionArgs<W>& args,
                         int64_t depth) {
@@ -32,7 +33,8 @@ void ConvolveInParallel(const kernels::GemmConvolutionArgs<W>& args,
   const int64_t width = kernels::PanelWidth<W>();
   const int64_t panels = (args.out + width - 1) / width;
   const int64_t threads = LoopThreads();
-  // With at least 4 panels a thread, the threads' shares are nearly equal.
+  // If there are at least 4 panels of output channels per thread, the threads
+  // get nearly equal work.
   if (pixels < kThreadPixels * threads && panels >= 4 * threads) {
     ParallelFor(
         panels, std::max<int64_t>(1, kGrainProducts / (pixels * depth * width)),
@@ -90,8 +92,8 @@ void Convolve(const at::Tensor& x, const GemmConvWeights& convolution, bool add,
   });
 }
 
-// An output [N, out, H / stride, W / stride] of x [N, in, H, W], rounded up,
-// channels-last in memory.
+// Returns an uninitialised output [N, out, H / stride, W / stride] for x [N,
+// in, H, W], with sides rounded up. It is channels-last in memory.
 at::Tensor EmptyOutput(const at::Tensor& x, int64_t out, int stride,
                        at::ScalarType type) {
   return at::empty({x.size(0), (x.size(2) + stride - 1) / stride,

@@ -29,8 +29,8 @@ bool CpuImplementation::HasLoops() {
 }
 
 int64_t CpuImplementation::ImagesAtOnce() {
-  // With AMX, reading weights from memory takes longer than one image's
-  // products.
+  // With AMX, reading the weights from memory takes longer than the products of
+  // one image.
   return kernels::HasAmxBf16() ? 8 : 1;
 }
 

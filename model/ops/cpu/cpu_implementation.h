@@ -9,35 +9,41 @@
 
 namespace sfmamba::ops {
 
-// The operators on the CPU, by our kernels. Products and convolutions multiply
-// in fp32 or bf16 and sum in fp32; norms, the scan, the residual stream,
-// outputs and what others than products read are fp32. In int8 linear layers
-// and dense convolutions of more than one pixel multiply in int8, except
-// outputs, a scan's projections and the first convolution. Attention multiplies
-// in bf16 if the processor does so natively. The rest is fp32.
+// The operators on the CPU, computed by our kernels.
+//
+// In fp32 or bf16, products and convolutions multiply in this type and sum in
+// fp32. All else is fp32: norms, the scan, the residual stream, outputs, and
+// all values that operators other than products read.
+//
+// In int8, linear layers and dense convolutions of more than one pixel multiply
+// in int8. The exceptions are outputs, a scan's projections and the first
+// convolution. Attention multiplies in bf16 if the processor has instructions
+// for it. The rest is fp32.
 //
 // A row of a product has the same bits whatever the other rows and the number
 // of threads are.
 class CpuImplementation : public Implementation {
  public:
-  // `precision` is fp32, or bf16 or int8, which are slow unless they are
-  // native.
-  // Without `int8_convolutions` only linear layers are in int8: a detector's
-  // boxes move too much otherwise.
+  // `precision` is fp32, bf16 or int8. bf16 and int8 are slow on processors
+  // that have no instructions for them. If `int8_convolutions` is false, int8
+  // is for linear layers only. Detectors need this, because int8 convolutions
+  // would move their boxes too much.
   explicit CpuImplementation(
       model::Precision precision = model::Precision::kFloat32,
       bool int8_convolutions = true);
 
-  // Returns `wanted` if the processor supports it natively, otherwise fp32.
+  // Returns `wanted` if the processor has instructions for it. If not, returns
+  // fp32.
   static model::Precision NativePrecision(model::Precision wanted);
 
-  // Returns whether most of the work is loops of model/ops/parallel.h, and not
-  // libtorch's.
+  // Returns whether most of the work is done in loops of model/ops/parallel.h,
+  // and not by libtorch's operators.
   static bool HasLoops();
 
-  // Returns how many images a thread computes together fastest, if it has as
-  // many: several where products are so fast that weights cannot be read from
-  // memory for each image. An image's bits do not depend on it.
+  // Returns the number of images that a thread should compute together. It is
+  // more than one on processors that multiply very fast. Reading all weights
+  // from memory for each image would then take longer than the products. An
+  // image's result has the same bits for every number of images.
   static int64_t ImagesAtOnce();
 
   std::unique_ptr<LinearOp> MakeLinear(
@@ -84,7 +90,7 @@ class CpuImplementation : public Implementation {
       const override;
 
  private:
-  // The type that an operator multiplies in.
+  // Returns the type that an operator multiplies in.
   at::ScalarType ProductsOf(bool is_output) const {
     return is_output ? at::kFloat : products_;
   }

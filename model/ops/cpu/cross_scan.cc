@@ -16,16 +16,16 @@
 namespace sfmamba::ops {
 namespace {
 
-// The fewest values per part of a copy, and of a scan, a value of which takes
-// longer.
+// The fewest values in a part of a copy, and in a part of a scan. A scan takes
+// longer for each value.
 constexpr int64_t kGrainValues = 16384;
 constexpr int64_t kGrainScanned = 4096;
-constexpr int64_t kBlockChannels = 16;  // In one call of the scan.
+constexpr int64_t kBlockChannels = 16;  // Channels in a call of the scan.
 
 using ScanArgs = kernels::SelectiveScanArgs<float>;
 
-// Calls body(row) for the first index of `count` items of `values` values each,
-// in parallel.
+// Calls body(i) for each i in [0, count), in parallel. An item has `values`
+// values. A part of the loop has about `grain_values` values or more.
 template <typename Body>
 void ForEach(int64_t count, int64_t values, int64_t grain_values, Body body) {
   ParallelFor(count, std::max<int64_t>(1, grain_values / values),
@@ -56,8 +56,8 @@ at::Tensor Transposed(const at::Tensor& x) {
   return y;
 }
 
-// rows += more_rows + the transposed columns + more_columns. The first two are
-// [N, H, W, C], the others [N, W, H, C], all contiguous.
+// rows += more_rows + transposed(columns + more_columns). The first two tensors
+// are [N, H, W, C] and the others [N, W, H, C]. All are contiguous.
 void AddUp(const at::Tensor& rows, const at::Tensor& more_rows,
            const at::Tensor& columns, const at::Tensor& more_columns) {
   const int64_t height = rows.size(1), width = rows.size(2);
@@ -80,7 +80,7 @@ void AddUp(const at::Tensor& rows, const at::Tensor& more_rows,
       });
 }
 
-// Runs all scans in one loop.
+// Runs all four scans in one parallel loop.
 void ScanAll(const std::array<ScanArgs, 4>& scans) {
   const ScanArgs& first = scans[0];
   const int64_t blocks = (first.channels + kBlockChannels - 1) / kBlockChannels;
@@ -100,12 +100,12 @@ void ScanAll(const std::array<ScanArgs, 4>& scans) {
           });
 }
 
-// Projects all directions by one product and walks backward by negative
-// strides, so that only the input of the walks along columns is transposed.
-// All but the products is fp32.
+// Projects for all directions by one product. Backward scans use negative
+// strides, so that only the input of the scans along columns is transposed. All
+// except the products is fp32.
 class CpuCrossScan : public CrossScanOp {
  public:
-  // The result is of `type`.
+  // The result has type `type`.
   CpuCrossScan(const Implementation& implementation,
                const CrossScanParameters& parameters, at::ScalarType type)
       : rank_(parameters.rank()), norm_(parameters.norm), type_(type) {
@@ -121,7 +121,8 @@ class CpuCrossScan : public CrossScanOp {
 
   at::Tensor Forward(const at::Tensor& u) const override {
     RECORD_FUNCTION("sfmamba::cross_scan", c10::ArrayRef<const c10::IValue>{});
-    // The projections of the walks along rows, then those along columns.
+    // The projections for the scans along rows, followed by the projections for
+    // the scans along columns.
     const at::Tensor projected = x_proj_->Forward(u);
     const int64_t half = projected.size(3) / 2;
     const at::Tensor inputs[] = {u, Transposed(u)};
@@ -160,8 +161,9 @@ class CpuCrossScan : public CrossScanOp {
 
 std::unique_ptr<CrossScanOp> CpuImplementation::MakeCrossScan(
     const CrossScanParameters& parameters) const {
-  // Small products gain nothing in int8. The operators do not refer to the
-  // implementation that makes them.
+  // Small products gain nothing in int8, so another implementation in fp32
+  // makes their operators. It may be temporary, because operators do not refer
+  // to the implementation that made them.
   if (int8_) {
     return std::make_unique<CpuCrossScan>(CpuImplementation(), parameters,
                                           products_);

@@ -20,10 +20,10 @@ Weights Taps(const at::Tensor& weight) {
   return {weight.permute({2, 3, 0, 1}).reshape({-1, weight.size(1)}), {}};
 }
 
-// Concatenates nothing. The first map is convolved. Each other map is
-// multiplied by the kernel's nine taps at its own size, and the products are
-// resized and added. This is the same sum in another order, with a quarter of
-// the multiplications for a map of half the sides.
+// Fuses the maps without concatenating them. The first map is convolved. Each
+// other map is multiplied by the kernel's nine taps at its own size, and the
+// products are resized and added. This is the same sum in another order. For a
+// map of half the height and width, it takes a quarter of the multiplications.
 class TapFusion : public PyramidFusionOp {
  public:
   TapFusion(const CpuImplementation& implementation,
@@ -76,7 +76,7 @@ std::unique_ptr<PyramidFusionOp> CpuImplementation::MakePyramidFusion(
 }
 
 at::Tensor CpuImplementation::RoiMap(const at::Tensor& map) const {
-  // Regions are fp32 in every precision (docs/heads.md, "Regions").
+  // Regions are computed in fp32 in every precision (docs/heads.md, "Regions").
   return map.to(at::kFloat).contiguous(at::MemoryFormat::ChannelsLast);
 }
 

@@ -6,7 +6,8 @@ namespace {
 
 class CpuLayerNorm : public LayerNormOp {
  public:
-  // Tokens of a residual stream in fp32 are normalised to `type`.
+  // If the residual stream is fp32, its normalised tokens have type `type`. If
+  // not, they have the stream's type.
   CpuLayerNorm(const LayerNormParameters& parameters, at::ScalarType type)
       : gamma_(parameters.gamma),
         beta_(parameters.beta),

@@ -27,8 +27,8 @@ Bias Optional(const at::Tensor& bias) {
 at::Tensor PackConvolutionWeight(const at::Tensor& weight, int stride,
                                  int padding, int groups,
                                  at::IntArrayRef input_shape) {
-  // libtorch has no header for these operators; the dispatcher checks the
-  // signature.
+  // libtorch has no header for these operators. Its dispatcher checks that the
+  // signature is right.
   static const auto op =
       Find<at::Tensor(const at::Tensor&, at::IntArrayRef, at::IntArrayRef,
                       at::IntArrayRef, int64_t, at::OptionalIntArrayRef)>(

@@ -5,9 +5,9 @@
 
 namespace sfmamba::ops {
 
-// oneDNN, called through libtorch's dispatcher because libtorch exports none of
-// oneDNN's symbols. Tensors are fp32 or bf16. Packed weights are opaque and can
-// only be passed to these functions.
+// Convolutions of oneDNN. They are called through libtorch's dispatcher because
+// libtorch exports none of oneDNN's symbols. Tensors are fp32 or bf16. Packed
+// weights are opaque and can only be passed to these functions.
 
 // Packs weight [out, in / groups, k, k]. `input_shape` [N, in, H, W] is the
 // expected shape of the input, a hint.
@@ -15,7 +15,7 @@ at::Tensor PackConvolutionWeight(const at::Tensor& weight, int stride,
                                  int padding, int groups,
                                  at::IntArrayRef input_shape);
 
-// The input and the result are channels-last in memory.
+// Returns the convolution of x. Both are channels-last in memory.
 at::Tensor PackedConvolution(const at::Tensor& x, const at::Tensor& weight,
                              const at::Tensor& bias, int stride, int padding,
                              int groups);

@@ -17,12 +17,12 @@
 namespace sfmamba::ops {
 namespace {
 
-// The fewest values per thread, about 10 us of the cheaper kernels, to outweigh
-// the cost of waking a thread.
+// The fewest values per thread. The fastest kernels take about 10 us for them,
+// which outweighs the cost of waking a thread.
 constexpr int64_t kGrainValues = 16384;
-// The fewest values per thread for the scan, a value of which takes longer. It
-// is not used while other processes use the processors: a thread that loses its
-// own would hold up a short loop for longer than the loop takes.
+// The fewest values per thread for the scan, which takes longer for each value.
+// It is not used while other processes use the processors. A thread that loses
+// its processor would then delay a short loop for longer than the loop takes.
 constexpr int64_t kGrainScanned = 4096;
 // The channels in one call of the scan or of the convolution.
 constexpr int64_t kBlockChannels = 16;
@@ -43,8 +43,8 @@ void ForEach(int64_t items, int64_t values, Body body,
   ParallelFor(items, grain, body);
 }
 
-// Calls body(sequence, first channel, last channel + 1) over all sequences and
-// channels to scan, in parallel if there are enough values.
+// Calls body(sequence, first channel, last channel + 1) until all channels of
+// all sequences are covered. Does so in parallel if there are enough values.
 template <typename Body>
 void ForEachChannelBlock(const kernels::PackedSequences& sequences,
                          int64_t channels, Body body) {
@@ -74,7 +74,7 @@ void SwapEndsInPlace(T* x, int64_t sequences, int64_t length,
   }
 }
 
-// LayerNorm() from T to Y.
+// Implements LayerNorm() for x of type T and y of type Y.
 template <typename T, typename Y>
 void NormalizeTokens(const at::Tensor& x, const at::Tensor& gamma,
                      const at::Tensor& beta, float eps, int64_t length,
@@ -89,8 +89,8 @@ void NormalizeTokens(const at::Tensor& x, const at::Tensor& gamma,
   args.gamma = Floats(gamma);
   args.beta = Floats(beta);
   args.eps = eps;
-  // Without a swap rows are independent, so that threads can divide them. If
-  // there are fewer sequences than threads, they are swapped beforehand.
+  // Without a swap, rows are independent, so that threads can divide them. If
+  // there are fewer sequences than threads, the tokens are swapped beforehand.
   const int64_t rows = x.numel() / channels;
   const bool beforehand = swap && length > 1 && rows / length < LoopThreads() &&
                           !LoopsHaveManyParts();
@@ -169,7 +169,8 @@ void SelectiveScan(const ScanParameters& scan, const at::Tensor& u,
 }
 
 void GeluTanh(at::Tensor& x) {
-  // Values are read in the order of memory, whatever the axes' order is.
+  // The values are read in the order of memory, so the order of the axes does
+  // not matter.
   TORCH_CHECK(x.is_non_overlapping_and_dense(), "expected a dense tensor");
   Dispatch(x, [&](auto type) {
     using T = decltype(type);

@@ -17,22 +17,24 @@
 
 namespace sfmamba::ops {
 
-// The CPU's kernels as operations on tensors. They divide their work among
-// the threads of model/ops/parallel.h; results do not depend on the number of
+// The CPU's kernels as operations on tensors. They divide their work among the
+// threads of model/ops/parallel.h. The results do not depend on the number of
 // threads.
 //
-// Activations are [tokens, channels], fp32 or bf16, and of the same type in a
-// call. The last axis is contiguous; rows may be any distance apart. Each
-// `length` consecutive tokens are a sequence. Parameters are contiguous fp32.
+// Activations are [tokens, channels], in fp32 or bf16, and have the same type
+// within a call. The last axis is contiguous, and rows may be any distance
+// apart. Each `length` consecutive tokens are a sequence. Parameters are
+// contiguous fp32.
 
-// kernels/sequence/layer_norm.h on the CPU. x is contiguous
-// and written only with `swap`. The result has x's shape and `type`, which is
-// x's type unless x is fp32.
+// Returns the LayerNorm of x, see kernels/sequence/layer_norm.h. x is
+// contiguous and is written only with `swap`. The result has x's shape and type
+// `type`, which must be x's type unless x is fp32.
 at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
                      const at::Tensor& beta, float eps, int64_t length,
                      bool swap, at::ScalarType type);
 
-// A convolution of x by kernels/sequence/depthwise_conv1d.h with SiLU.
+// A depthwise convolution of x to y along sequences, followed by SiLU. See
+// kernels/sequence/depthwise_conv1d.h.
 struct SequenceConvolution {
   at::Tensor x;
   at::Tensor weight;  // [taps, channels]
@@ -40,29 +42,30 @@ struct SequenceConvolution {
   at::Tensor y;       // Written.
 };
 
-// Runs convolutions of equal sizes, with `left` taps before the token, side by
-// side.
+// Runs several convolutions of equal sizes in one loop. `left` is the number of
+// taps before the token.
 void DepthwiseConvSilu(absl::Span<const SequenceConvolution> convolutions,
                        int left, int64_t length);
 
-// kernels/scan/selective_scan.h. u, dt and y are [tokens,
-// channels]; B and C are [tokens, states] with the same distance between rows;
-// y is written.
+// Writes the selective scan of u to y, see kernels/scan/selective_scan.h. u, dt
+// and y are [tokens, channels]. B and C are [tokens, states] and have the same
+// distance between rows.
 void SelectiveScan(const ScanParameters& scan, const at::Tensor& u,
                    const at::Tensor& dt, const at::Tensor& B,
                    const at::Tensor& C, int64_t length, const at::Tensor& y);
 
-// x = gelu(x) in place, in the tanh form. x is dense in memory,
-// with its axes in any order.
+// x = gelu(x) in place, in the tanh form. x is dense in memory, and its axes
+// may have any order.
 void GeluTanh(at::Tensor& x);
 
 // Sets the first and the last token of each sequence to the mean of the others.
 // x is [sequences, tokens, channels], contiguous.
 void FillEndsWithMean(at::Tensor& x);
 
-// kernels/pixels/image_normalize.h. `rgb` is [height, width, 3] or, if `plane`
-// is not 0, three planes that lie so many bytes apart. The result is written to
-// `image`, a view [3, height, width] of any strides.
+// Writes the normalised image to `image`, a view [3, height, width] of any
+// strides. See kernels/pixels/image_normalize.h. If `plane` is 0, `rgb` is
+// [height, width, 3]. If not, it has three planes, which begin `plane` bytes
+// apart.
 void NormalizeImage(const uint8_t* rgb, int64_t plane,
                     const std::array<float, 3>& mean,
                     const std::array<float, 3>& std, at::Tensor image);
@@ -73,10 +76,10 @@ void NormalizeImage(const uint8_t* rgb, int64_t plane,
 struct PackedWeights {
   at::Tensor values;  // fp32 or bf16.
   int64_t in, out;
-  bool split = false;  // `values`, of fp32, are SplitFloats.
+  bool split = false;  // Whether the fp32 `values` are SplitFloats.
 };
 
-// Calls `body` with a value of the kernels' type for the weights.
+// Calls `body` with a value of the type that the kernels use for the weights.
 template <typename Body>
 void DispatchWeights(const PackedWeights& weights, Body body) {
   if (weights.split) {
@@ -86,8 +89,8 @@ void DispatchWeights(const PackedWeights& weights, Body body) {
   }
 }
 
-// Packs for products in `type`, fp32 or bf16. Products in fp32 are split where
-// that is faster and the weights are finite.
+// Packs the weight for products in `type`, fp32 or bf16. For fp32, finite
+// weights are packed as SplitFloats if this is faster.
 PackedWeights PackGemm(const at::Tensor& weight,
                        at::ScalarType type = at::kFloat);
 
@@ -98,10 +101,10 @@ enum class GemmOutput {
   kGeluErf,  // y = gelu(the sums) in the erf form
 };
 
-// x is [rows, in], bias [out] or undefined, y [rows, out]. Bias and sums are
-// fp32, and so are x and y. With weights of bf16 either may also be bf16; x is
-// rounded to bf16 before it is multiplied. A row's output bits depend on that
-// row alone.
+// Multiplies x [rows, in] by the weights and adds bias [out], if it is defined.
+// y is [rows, out]. All tensors and sums are fp32. If the weights are bf16, x
+// and y may also be bf16, and x is rounded to bf16 before it is multiplied. The
+// bits of a row of y depend on this row of x alone.
 void Gemm(const at::Tensor& x, const PackedWeights& weights,
           const at::Tensor& bias, GemmOutput output, at::Tensor y);
 
@@ -113,11 +116,13 @@ struct Int8PackedWeights {
 
 Int8PackedWeights PackInt8Gemm(const at::Tensor& weight);
 
-// Gemm() with rows that are rounded to 8 bits first. x and y are fp32.
+// Like Gemm() above, but the rows of x are first rounded to 8 bits. x and y are
+// fp32.
 void Gemm(const at::Tensor& x, const Int8PackedWeights& weights,
           const at::Tensor& bias, GemmOutput output, at::Tensor y);
 
-// A convolution by kernels/linear/winograd_conv3x3.h in tiles of side x side.
+// A convolution by kernels/linear/winograd_conv3x3.h, which computes tiles of
+// side x side pixels.
 struct WinogradWeights {
   int side;
   int64_t out;
@@ -129,13 +134,13 @@ struct WinogradWeights {
 WinogradWeights PackWinograd(const at::Tensor& weight, const at::Tensor& bias,
                              int side);
 
-// Returns the convolution of x [N, in, H, W], [N, out, H, W]. Both are fp32 and
+// Returns the convolution [N, out, H, W] of x [N, in, H, W]. Both are fp32 and
 // channels-last in memory.
 at::Tensor WinogradConv(const at::Tensor& x, const WinogradWeights& convolution,
                         kernels::WinogradActivation activation);
 
-// Adds the convolution, without activation, to `residual`, whose memory must
-// not be shared.
+// Adds the convolution, without an activation, to `residual`. No other tensor
+// may share the memory of `residual`.
 void AddWinogradConv(const at::Tensor& x, const WinogradWeights& convolution,
                      at::Tensor& residual);
 
@@ -155,13 +160,13 @@ struct GemmConvWeights {
 GemmConvWeights PackGemmConv(const at::Tensor& weight, const at::Tensor& bias,
                              int stride, at::ScalarType type = at::kFloat);
 
-// Returns the convolution of x [N, in, H, W] with padding (kernel - 1) / 2, [N,
-// out, ceil(H / stride), ceil(W / stride)]. Both are channels-last in memory. x
-// is fp32 or, with weights of bf16, bf16.
+// Returns the convolution of x [N, in, H, W] with padding (kernel - 1) / 2. The
+// result is [N, out, ceil(H / stride), ceil(W / stride)]. Both are
+// channels-last in memory. x is fp32, or bf16 if the weights are bf16.
 at::Tensor GemmConv(const at::Tensor& x, const GemmConvWeights& convolution);
 
-// Adds a convolution of stride 1, without activation, to `residual`, whose
-// memory must not be shared.
+// Adds the convolution, which must have stride 1, to `residual` without an
+// activation. No other tensor may share the memory of `residual`.
 void AddGemmConv(const at::Tensor& x, const GemmConvWeights& convolution,
                  at::Tensor& residual);
 
@@ -178,14 +183,14 @@ struct Int8ConvWeights {
 Int8ConvWeights PackInt8Conv(const at::Tensor& weight, const at::Tensor& bias,
                              int stride);
 
-// GemmConv() and AddGemmConv() with maps that are rounded to 8 bits first. x is
-// fp32.
+// Like GemmConv() and AddGemmConv(), but x, which is fp32, is first rounded to
+// 8 bits.
 at::Tensor Int8Conv(const at::Tensor& x, const Int8ConvWeights& convolution);
 void AddInt8Conv(const at::Tensor& x, const Int8ConvWeights& convolution,
                  at::Tensor& residual);
 
-// A convolution of each channel by itself, by
-// kernels/linear/depthwise_convolution.h, clamped to [low, high].
+// A convolution of each channel by itself. Its results are clamped to [low,
+// high]. See kernels/linear/depthwise_convolution.h.
 struct DepthwiseWeights {
   int kernel, stride;
   at::Tensor values;  // [kernel, kernel, channels]
@@ -198,17 +203,18 @@ struct DepthwiseWeights {
 DepthwiseWeights PackDepthwise(const at::Tensor& weight, const at::Tensor& bias,
                                int stride);
 
-// Convolves each channel by itself; shapes and memory are those of GemmConv().
+// Convolves each channel by itself. Shapes and orders in memory are as for
+// GemmConv().
 at::Tensor DepthwiseConv(const at::Tensor& x,
                          const DepthwiseWeights& convolution);
 
 // ---- Attention ----
 
-// softmax(q k^T / sqrt(d)) v for each sequence and head. q is [sequences,
-// heads, queries, d], k and v are [sequences, heads, tokens, d], in fp32 or
-// bf16, with the last axis contiguous. Computed by kernels/sequence/attention.h
-// with products in the tensors' type. The result has q's shape and type; the
-// heads of a token lie side by side in memory.
+// Returns softmax(q k^T / sqrt(d)) v for each sequence and head. q is
+// [sequences, heads, queries, d], k and v are [sequences, heads, tokens, d].
+// All are fp32 or bf16, with a contiguous last axis.
+// kernels/sequence/attention.h computes the products in this type. The result
+// has q's shape and type. The heads of a token lie side by side in memory.
 at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
                      const at::Tensor& v);
 
@@ -218,25 +224,26 @@ at::Tensor AttentionByLibtorch(const at::Tensor& q, const at::Tensor& k,
 
 // ---- Dense heads ----
 
-// kernels/detection/roi_align.h on the maps of one image, from fine to coarse.
-// The maps are [C, H, W], channels-last in memory, and fp32. Level i has stride
-// strides[i]. rois is [n, 4]. Returns [n, C, size, size], channels-last in
-// memory.
+// Returns the features [n, C, size, size] of regions rois [n, 4] of one image,
+// channels-last in memory. See kernels/detection/roi_align.h. The maps are [C,
+// H, W], from fine to coarse, channels-last in memory, and fp32. Map i has
+// stride strides[i].
 at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,
                     const std::vector<int>& strides, const at::Tensor& rois,
                     int size, float finest_scale);
 
+// Finds the best class of each pixel, see
 // kernels/segmentation/segmentation_argmax.h. logits is [C, H, W],
 // channels-last in memory, computed from an input of input_height x
-// input_width. The result has the size that is already set in `out`. Fills
-// out's labels, areas and, if `confidence`, its confidence.
+// input_width. `out` must have the size of the result. Fills the labels and
+// areas of `out`, and its confidence if `confidence`.
 void SegmentationArgmax(const at::Tensor& logits, int input_height,
                         int input_width, bool confidence,
                         model::Segmentation* out);
 
-// kernels/segmentation/conv3x3_after_resize.h: resizes taps [N, h, w, 9 * C],
-// contiguous, and adds them to y [N, C, H, W], channels-last in memory. Both
-// are fp32.
+// Resizes taps [N, h, w, 9 * C], contiguous, and adds them to y [N, C, H, W],
+// channels-last in memory. Both are fp32. See
+// kernels/segmentation/conv3x3_after_resize.h.
 void AddConv3x3AfterResize(const at::Tensor& taps, at::Tensor& y);
 
 }  // namespace sfmamba::ops

@@ -28,7 +28,8 @@ class CpuShortConvolution : public ShortConvolutionOp {
   const ShortConvolutionParameters parameters_;
 };
 
-// Scans token after token, so that rows of folded sequences change nothing.
+// Scans token by token, so the result does not depend on how sequences are
+// folded into rows.
 class CpuScan : public SelectiveScanOp {
  public:
   explicit CpuScan(const ScanParameters& parameters)
@@ -53,8 +54,9 @@ std::unique_ptr<ShortConvolutionOp> CpuImplementation::MakeShortConvolution(
 
 std::unique_ptr<ScanProjectionOp> CpuImplementation::MakeScanProjection(
     const ScanProjectionParameters& parameters) const {
-  // Small products gain nothing in int8. The operators do not refer to the
-  // implementation that makes them.
+  // Small products gain nothing in int8, so another implementation in fp32
+  // makes their operators. It may be temporary, because operators do not refer
+  // to the implementation that made them.
   if (int8_) {
     return std::make_unique<TwoStepProjection>(CpuImplementation(), parameters);
   }

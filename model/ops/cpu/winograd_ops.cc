@@ -36,7 +36,8 @@ void Convolve(const at::Tensor& x, const WinogradWeights& convolution,
   ParallelFor(kernels::WinogradTiles(args),
               kGrainPixels / (convolution.side * convolution.side),
               [&](int64_t begin, int64_t end) {
-                // A tensor's memory is kept for the next loop.
+                // The scratch memory is a tensor, because freed tensors' memory
+                // is reused by the next loop.
                 const at::Tensor scratch =
                     at::empty(kernels::WinogradScratchSize(args, end - begin));
                 kernels::WinogradConv3x3Cpu(args, begin, end,

@@ -8,7 +8,7 @@ namespace {
 
 // The stem's kernel convolves 3 colours by 3x3 taps with stride 2.
 constexpr int kColours = 3, kKernel = 3, kStride = 2;
-// The stem's kernel computes output channels in steps of this many.
+// The stem's kernel needs a multiple of this number of output channels.
 constexpr int64_t kChannelStep = 8;
 
 kernels::CudaActivation ToCuda(Activation activation) {
@@ -39,7 +39,8 @@ Weights Folded(const ConvolutionParameters& parameters) {
              : parameters.weights;
 }
 
-// Bias and activation, or bias and residual, are one pass over memory.
+// Convolves by cuDNN. One more pass over memory adds the bias and applies the
+// activation, or adds the bias and the residual.
 class CudaConvolution : public ConvolutionOp {
  public:
   CudaConvolution(const DeviceOps& device,
@@ -110,8 +111,8 @@ class CudaDepthwiseConvolution : public ConvolutionOp {
   DepthwiseConvWeights weights_;
 };
 
-// Returns whether our kernel computes the convolution. Networks have no other
-// depthwise ones.
+// Returns whether our kernel can compute the convolution. It can compute every
+// depthwise convolution of our networks.
 bool IsForDepthwise(const ConvolutionParameters& parameters) {
   const int kernel = parameters.kernel();
   return parameters.groups > 1 && parameters.groups == parameters.in() &&
@@ -136,8 +137,9 @@ bool IsForPixels(const ConvolutionParameters& parameters) {
          parameters.out() % kChannelStep == 0;
 }
 
-// Normalises pixels itself, so that normalised values are never written to
-// memory, if the kernel allows it.
+// Computes a network's first convolution. If our kernel supports the
+// convolution, it reads pixels, so that normalised values are never written to
+// memory.
 class CudaStem : public StemOp {
  public:
   CudaStem(const CudaImplementation& implementation, const DeviceOps& device,

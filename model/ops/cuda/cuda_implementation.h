@@ -11,23 +11,24 @@
 
 namespace sfmamba::ops {
 
-// The operators on a GPU, by our CUDA kernels and by NVIDIA's libraries. They
-// enqueue on the calling thread's stream and return. Every operator reads and
-// writes `precision`; norms and the scan compute in fp32. Outputs are fp32.
+// The operators on a GPU, computed by our CUDA kernels and by NVIDIA's
+// libraries. They enqueue work on the calling thread's stream and return. Every
+// operator reads and writes tensors of `precision`. Norms and the scan compute
+// in fp32. Outputs of the network are fp32.
 class CudaImplementation : public Implementation {
  public:
   struct Options {
     model::Precision precision = model::Precision::kFloat32;
-    // Chooses the scans' plans. Not owned; outlives the implementation.
+    // Chooses the scans' plans. Not owned; must outlive the implementation.
     const tuning::ScanPlanChooser* chooser = nullptr;
     ConvSearch conv_search = ConvSearch::kGuess;
-    // Whether half precision uses GELU's erf form, as fp32 does. Otherwise it
-    // uses the tanh form, which libraries offer as an epilogue of products. The
-    // two forms differ by at most 4.7e-4, about the rounding of bf16.
+    // Whether half precision uses GELU's erf form, as fp32 does. If false, it
+    // uses the tanh form, which libraries compute together with a product. The
+    // two forms differ by at most 4.7e-4, about as much as bf16 rounds.
     bool exact_gelu = false;
   };
 
-  // `device` runs the kernels of GPU `gpu`; it outlives the implementation.
+  // `device` runs the kernels of GPU `gpu`. It must outlive the implementation.
   CudaImplementation(const DeviceOps& device, at::Device gpu,
                      const Options& options)
       : device_(device), gpu_(gpu), options_(options) {}

@@ -1,6 +1,6 @@
 """CUDA kernels."""
 
-# Those that a model on a GPU launches.
+# Kernels that a model on a GPU launches.
 CUDA_KERNELS = [
     "//kernels/detection:nms_cuda",
     "//kernels/detection:roi_align_cuda",
@@ -17,7 +17,7 @@ CUDA_KERNELS = [
     "//kernels/sequence:window_partition_cuda",
 ]
 
-# Those that none does.
+# Kernels that no model launches.
 OTHER_CUDA_KERNELS = [
     "//kernels/detection:mask_paste_cuda",
     "//kernels/python:causal_conv1d_cuda",

@@ -21,8 +21,8 @@
 namespace sfmamba::ops {
 namespace {
 
-// Calls body(value of x's type, value of y's type). The types are equal, or x
-// is float.
+// Calls body() with a value of x's type and a value of y's type. The types must
+// be equal, or x must be fp32.
 template <typename Body>
 void DispatchPair(const at::Tensor& x, const at::Tensor& y, Body body) {
   TORCH_CHECK(

@@ -51,7 +51,7 @@ void CudaImplementation::SegmentationArgmax(const at::Tensor& logits,
 void CudaImplementation::ForEachPart(
     int64_t count, int64_t /*size*/,
     absl::FunctionRef<void(int64_t first, int64_t count)> body) const {
-  // A GPU is fastest with all of them at once.
+  // A GPU is fastest if it computes all items at once.
   body(0, count);
 }
 

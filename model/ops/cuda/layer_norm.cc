@@ -22,7 +22,8 @@ class CudaLayerNorm : public LayerNormOp {
     return y;
   }
 
-  // The kernel writes what is kept to new memory instead of the sum to x.
+  // The kernel does not write the sum back to x. It writes the tokens that are
+  // kept to new memory.
   at::Tensor ForwardKeeping(Residual& x, int64_t first,
                             int64_t count) const override {
     const auto [sum, waiting] = x.TakeParts();

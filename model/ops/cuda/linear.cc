@@ -22,8 +22,9 @@ class CudaLinear : public LinearOp {
 
   void AddTo(Residual& residual, const at::Tensor& x) const override {
     const at::Tensor rows = AsRows(x).to(type_);
-    // cuBLAS adds the product to the stream itself if the types are equal. Else
-    // the next LayerNorm, which reads the stream anyway, adds it.
+    // If there is no bias and the types are equal, cuBLAS adds the product to
+    // the residual stream itself. If not, the next LayerNorm adds it, which
+    // reads the stream anyway.
     if (!bias_.defined() && residual.scalar_type() == type_) {
       device_.AddLinear(rows, weight_,
                         residual.Sum().view({-1, weight_.size(0)}));
@@ -60,8 +61,8 @@ std::unique_ptr<LinearOp> CudaImplementation::MakeLinear(
                               ? FoldScale(parameters.weights, parameters.scale)
                               : parameters.weights;
   const at::ScalarType type = TypeOf(parameters.is_output);
-  // cuBLAS computes the tanh form with the product, in half precision only. The
-  // erf form is another pass over memory.
+  // In half precision, cuBLAS computes the tanh form together with the product.
+  // The erf form would take another pass over memory.
   const bool tanh_gelu = !options_.exact_gelu && type != at::kFloat;
   return std::make_unique<CudaLinear>(device_, weights, parameters.epilogue,
                                       tanh_gelu, type);

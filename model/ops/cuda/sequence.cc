@@ -41,9 +41,9 @@ class ComposedProjection : public ScanProjectionOp {
         projection_(implementation.MakeLinear(
             {ComposeProjections(parameters.x_proj, parameters.dt_proj), {}})) {}
 
-  // Returns whether composing both projections, which saves a launch, takes at
-  // most four times the operations. It replaces 2 * rank * channels
-  // multiplications by channels^2.
+  // Returns whether both projections should be composed to one, which saves a
+  // launch. This replaces 2 * rank * channels multiplications by channels^2. It
+  // is worth it if there are at most four times as many operations.
   static bool IsWorthIt(const ScanProjectionParameters& parameters) {
     const int64_t rest = 2 * parameters.states;
     return parameters.channels() + rest <= 4 * (2 * parameters.rank() + rest);
@@ -79,10 +79,10 @@ class CudaScan : public SelectiveScanOp {
   const Scan scan_;
 };
 
-// Projects for all directions by one product, and scans by one kernel.
+// Projects for all four directions at once, and scans by one kernel.
 class CudaCrossScan : public CrossScanOp {
  public:
-  // The operators read `type`.
+  // `type` is the type that the operators read.
   CudaCrossScan(const Implementation& implementation, const DeviceOps& device,
                 const CrossScanParameters& parameters, at::ScalarType type,
                 const tuning::ScanPlanChooser* chooser)

@@ -6,9 +6,9 @@
 namespace sfmamba::ops {
 namespace {
 
-// The most numbers of a window's rows for which attention is computed: cuDNN
-// builds a plan for each new shape, which takes tens of milliseconds and stays
-// in memory.
+// The largest number of different heights of a window for which attention is
+// computed. cuDNN builds a plan for each new shape, which takes tens of
+// milliseconds and stays in memory.
 constexpr int64_t kHeights = 8;
 
 class CudaWindows : public WindowOp {
@@ -24,7 +24,7 @@ class CudaWindows : public WindowOp {
         at::empty({x.size(0) * grid.windows(), grid.height * grid.width + more,
                    x.size(3)},
                   x.options().dtype(stream_type_));
-    // A LayerNorm's maps are fp32.
+    // x is fp32 if it is the result of a LayerNorm.
     device_.WindowPartition(x.to(map_type_), grid, ends, windows);
     return windows;
   }
@@ -43,7 +43,7 @@ class CudaWindows : public WindowOp {
                           const WindowGrid& grid) const override {
     if (windows.scalar_type() == map_type_ && windows.is_contiguous() &&
         grid.height == grid.map_height && grid.width == grid.map_width) {
-      // One window that is the map, in the same order.
+      // The only window is the map itself, in the same order.
       return windows.view({-1, grid.height, grid.width, windows.size(2)})
           .permute({0, 3, 1, 2});
     }
@@ -70,8 +70,8 @@ class CudaWindows : public WindowOp {
 std::unique_ptr<WindowOp> CudaImplementation::MakeWindows(
     const WindowParameters& parameters) const {
   const at::ScalarType type = TypeOf(/*is_output=*/false);
-  // With layer scales, small values are added to a large sum, for which fp16
-  // may be too narrow.
+  // With layer scales, small values are added to a large sum. fp16 may have too
+  // few bits for this.
   const bool wide = parameters.layer_scale && type == at::kHalf;
   return std::make_unique<CudaWindows>(device_, wide ? at::kFloat : type, type);
 }

@@ -41,9 +41,9 @@ int64_t LevelOf(const Region& region, float finest_scale, int64_t levels) {
 }
 
 // Returns the weights [bins, pixels] with which the bins between two corners
-// sum the pixels of an axis: the mean of each bin's bilinear samples. Samples
-// more than a pixel outside of the map count as 0. Memory grows with the
-// region's size.
+// sum the pixels of an axis. A bin is the mean of its bilinear samples. Samples
+// that are more than a pixel outside of the map count as 0. Memory grows with
+// the region's size.
 at::Tensor BinWeights(float low, float high, float scale, int bins,
                       int64_t pixels) {
   const float start = low * scale - 0.5f;
@@ -64,8 +64,8 @@ at::Tensor BinWeights(float low, float high, float scale, int bins,
   return ((1 - distance).clamp_min(0) * on_map).mean(1);
 }
 
-// Returns [C, size, size] of map [C, H, W]. The samples of a bin are a grid, so
-// that its mean is taken axis by axis.
+// Returns the features [C, size, size] of a region of map [C, H, W]. The
+// samples of a bin form a grid, so that their mean can be taken axis by axis.
 at::Tensor AlignedRegion(const at::Tensor& map, float scale,
                          const Region& region, int size) {
   const at::Tensor rows =
@@ -130,7 +130,8 @@ at::Tensor ReferenceImplementation::Nms(const at::Tensor& boxes,
   CheckNmsInputs(boxes, scores, groups);
   if (boxes.size(0) == 0) return at::empty({0}, at::kLong);
   const at::Tensor shifted = Shifted(boxes, groups);
-  // NaN scores come last, as in the kernels: sorting would put them first.
+  // NaN scores must come last, as in the kernels. argsort() would put them
+  // first.
   const double lowest = -std::numeric_limits<double>::infinity();
   at::Tensor left =
       at::argsort(at::nan_to_num(scores, lowest), /*stable=*/true, /*dim=*/0,

@@ -8,9 +8,9 @@
 
 namespace sfmamba::ops {
 
-// The operators as the papers define them, step by step, by libtorch's own
-// operators on the CPU in fp32. Tests compare the other implementations with
-// it.
+// Computes the operators step by step, as the papers define them. It uses
+// libtorch's operators on the CPU in fp32. Tests compare the other
+// implementations with this one.
 class ReferenceImplementation : public Implementation {
  public:
   std::unique_ptr<LinearOp> MakeLinear(

@@ -60,8 +60,8 @@ class ReferenceShortConvolution : public ShortConvolutionOp {
 };
 
 // Runs the recurrence token by token, as SF-Mamba (arXiv 2603.16423, 3.3)
-// defines it on folded batches. Where a sequence begins, the state is replaced,
-// not multiplied by 0.
+// defines it on folded batches. At the beginning of a sequence, the state is
+// replaced and not multiplied by 0, because 0 times a NaN is a NaN.
 class ReferenceScan : public SelectiveScanOp {
  public:
   explicit ReferenceScan(const ScanParameters& parameters)
@@ -95,7 +95,8 @@ at::Tensor InOrder(const at::Tensor& x, int direction) {
   return direction < 2 ? pixels : at::flip(pixels, 1);
 }
 
-// The inverse of InOrder(), for a map of `height` rows.
+// Returns the map of `height` rows whose pixels are in a direction's order. The
+// inverse of InOrder().
 at::Tensor InPlace(const at::Tensor& pixels, int direction, int64_t height) {
   const at::Tensor forward = direction < 2 ? pixels : at::flip(pixels, 1);
   const int64_t width = pixels.size(1) / height;
