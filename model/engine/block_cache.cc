@@ -9,15 +9,15 @@ namespace {
 
 constexpr int64_t kPage = 4096;
 
-// Rounds up to an eighth of the power of two below, so that tensors of nearly
-// the same size share blocks.
+// Rounds up to a multiple of an eighth of the next lower power of two. Tensors
+// of nearly the same size then share blocks.
 int64_t Rounded(int64_t bytes) {
   int64_t step = kPage;
   while (16 * step <= bytes) step *= 2;
   return (bytes + step - 1) / step * step;
 }
 
-// New memory; null if the system has none.
+// Returns new memory, or null if the system has none.
 void* Map(int64_t bytes) {
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -53,7 +53,8 @@ void* BlockCache::Take(int64_t bytes, int node, absl::Time now) {
     most_taken_ = std::max(most_taken_, taken_bytes_);
     idle = TakeIdle(now);
   }
-  // Without the lock: unmapping large blocks takes long.
+  // The blocks are unmapped without the lock, because this takes long for large
+  // blocks.
   Unmap(idle);
   return block.memory;
 }
@@ -107,7 +108,7 @@ BlockCache::Block BlockCache::TakeKept(int64_t bytes, int node) {
 }
 
 std::vector<BlockCache::Block> BlockCache::TakeIdle(absl::Time now) {
-  // Kept and taken blocks together get 5/4 of the most that was ever taken.
+  // Limits all blocks, used and unused, to 5/4 of the peak use.
   const int64_t most = most_taken_ + most_taken_ / 4;
   auto end = kept_.begin();
   while (end != kept_.end() &&

@@ -11,35 +11,37 @@
 
 namespace sfmamba::engine {
 
-// Large blocks of memory, kept for a while after they are returned. Memory that
-// is new to the process is cleared by the system page by page, which takes
-// longer than many an operator that writes to it.
+// Large blocks of memory, which are cached for a while after they are returned.
+// Memory that is new to the process would be slower. The system clears it page
+// by page, which takes longer than many operators that write to it.
 //
-// All blocks together, taken and kept, are at most 5/4 of the most that were
-// ever taken at once: blocks of ever new sizes displace the oldest that are
-// kept, so that no choice of sizes takes much more memory than no cache would.
+// All blocks together, used and unused, are at most 5/4 of the most bytes that
+// were ever used at once. If there are always new sizes, the oldest unused
+// blocks are unmapped. So no sequence of sizes takes much more memory than it
+// would without a cache.
 //
-// Thread-safe. Times are of any clock that is the same for all calls.
+// Thread-safe. All calls must take their times from the same clock.
 class BlockCache {
  public:
-  // Blocks that stay unused for `keep` are given back to the system, when the
-  // next one is taken or returned or Release() is called.
+  // Blocks that stay unused for `keep` are returned to the system. This happens
+  // when the next block is taken or returned, or in Release().
   explicit BlockCache(absl::Duration keep) : keep_(keep) {}
-  // Every block has been returned.
+  // Every block must have been returned.
   ~BlockCache();
 
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 
-  // Returns a block of at least `bytes` > 0, aligned to a page and of any
-  // content; null if the system has no memory left. `node` is the part of the
-  // machine whose memory is near: a block is taken again on its own node only.
+  // Returns a block of at least `bytes` > 0 bytes, aligned to a page and not
+  // cleared. Returns null if the system has no memory left. `node` is the NUMA
+  // node of the caller. A block is used again only on the node for which it was
+  // made.
   void* Take(int64_t bytes, int node, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Takes a block back. Returns false if the block is not this cache's.
   bool Return(void* memory, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Gives blocks that stayed unused for `keep` back to the system.
+  // Returns blocks that stayed unused for `keep` to the system.
   void Release(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns the bytes of all unused blocks.
@@ -56,10 +58,11 @@ class BlockCache {
     absl::Time returned;
   };
 
-  // Removes a kept block that fits; one without memory if there is none.
+  // Removes an unused block that fits and returns it. If there is none, the
+  // result has no memory.
   Block TakeKept(int64_t bytes, int node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Removes the blocks that stayed unused for keep_, and the oldest ones as
-  // long as too much memory is kept.
+  // Removes the blocks that stayed unused for keep_ and returns them. As long
+  // as too much memory is cached, also removes the oldest blocks.
   std::vector<Block> TakeIdle(absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void Unmap(const std::vector<Block>& blocks);

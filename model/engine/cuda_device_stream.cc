@@ -60,8 +60,8 @@ void DropWorkspaces(at::cuda::WorkspaceMapWithMutex& workspaces,
 }
 
 // Returns whether the graph's destructor releases its part of the memory pool.
-// It does once the recording has ended well, also if the graph could not be
-// made executable then, for which the GPU's memory may not suffice.
+// It does if the recording itself has ended well. The graph need not be
+// executable; for this, the GPU may have had too little memory.
 bool ReleasesItsPool(at::cuda::CUDAGraph& graph) {
   return Try([&] { graph.pool(); }).ok();
 }
@@ -104,7 +104,8 @@ void CudaDeviceStream::CopyIn(const void* host, void* device, int64_t bytes) {
 
 void CudaDeviceStream::EndCopyIn() {
   copied_in_.record(copy_in_.get());
-  // The network starts when the copy is complete: its time excludes the copy.
+  // The network starts when the copy is complete, so its time does not include
+  // the copy.
   copied_in_.block(compute_.get());
   started_.record(compute_.get());
 }
@@ -138,7 +139,8 @@ absl::StatusOr<std::unique_ptr<DeviceGraph>> CudaDeviceStream::Record(
     graph_memory_ = graph->memory;
   }
   absl::Status recorded = Try([&] {
-    // The thread-local mode lets other threads allocate memory meanwhile.
+    // The thread-local mode lets other threads allocate memory during the
+    // recording.
     graph->graph.capture_begin(*graph->memory,
                                cudaStreamCaptureModeThreadLocal);
     graph->answers = enqueue(input);
@@ -147,14 +149,14 @@ absl::StatusOr<std::unique_ptr<DeviceGraph>> CudaDeviceStream::Record(
   const absl::Status ended = Try([&] { graph->graph.capture_end(); });
   recorded.Update(ended);
   if (recorded.ok()) return graph;
-  // A part that is released twice may be freed while other graphs use the pool,
-  // and the last of them would end the process.
+  // A part must not be released twice. The pool could then be freed while other
+  // graphs use it, and the last of these graphs would end the process.
   if (!ended.ok() && !ReleasesItsPool(graph->graph)) {
     const at::cuda::MempoolId_t pool = *graph->memory;
     at::HostAllocator* const host = at::getHostAllocator(at::kCUDA);
     const auto attempt = [](auto step) { Try(step).IgnoreError(); };
-    // Completes what capture_end() did not reach. Otherwise the allocators
-    // would keep calling `graph`, which is about to be destroyed.
+    // Does what capture_end() did not reach. Otherwise the allocators would
+    // keep calling `graph`, which is about to be destroyed.
     attempt([&] {
       c10::cuda::CUDACachingAllocator::endAllocateToPool(gpu_, pool);
     });
@@ -171,8 +173,8 @@ absl::Status CudaDeviceStream::Check() {
   cudaError_t error = cudaSetDevice(gpu_);
   cudaGetLastError();  // Clears the error of a refused launch.
   // Other errors are permanent: illegal addresses, failed launches, ECC errors.
-  // This waits for the streams only, since another thread may be recording a
-  // graph, during which no thread may wait for the whole device.
+  // This waits for the streams only. Another thread may be recording a graph,
+  // and during a recording no thread may wait for the whole device.
   for (const CudaOwnStream* stream : {&copy_in_, &compute_, &copy_out_}) {
     if (error == cudaSuccess) {
       error = cudaStreamSynchronize(stream->get().stream());

@@ -12,9 +12,9 @@
 
 namespace sfmamba::engine {
 
-// A DeviceStream on a GPU. Copies to the GPU, work and copies back each have
-// their own CUDA stream, synchronised by events, so that one batch's copies
-// overlap with another DeviceStream's work.
+// A DeviceStream on a GPU. It has three CUDA streams: for copies to the GPU,
+// for work and for copies back. Events synchronise them. So the copies of one
+// batch overlap with the work of another DeviceStream.
 class CudaDeviceStream : public DeviceStream {
  public:
   explicit CudaDeviceStream(c10::DeviceIndex gpu);
@@ -44,9 +44,9 @@ class CudaDeviceStream : public DeviceStream {
                                   cudaEventBlockingSync};
   // Recorded before and after the work, with timestamps.
   at::cuda::CUDAEvent started_{cudaEventDefault}, computed_{cudaEventDefault};
-  // The memory pool that all graphs share, since only one runs at a time. It
-  // expires with the last graph because libtorch cannot reuse a pool whose
-  // graphs are gone.
+  // The memory pool of all graphs, which can share it because only one graph
+  // runs at a time. The pool is destroyed with the last graph, because libtorch
+  // cannot reuse a pool whose graphs are gone.
   std::weak_ptr<const at::cuda::MempoolId_t> graph_memory_;
 };
 

@@ -42,8 +42,8 @@ at::Tensor MultiplyChannels(const at::Tensor& x, const at::Tensor& weight) {
       .permute({0, 3, 1, 2});
 }
 
-// Overrides the operations for which libtorch's default choices are not the
-// wanted ones.
+// Overrides operations for which other choices than libtorch's defaults are
+// better.
 class GpuOps : public ops::CudaOps {
  public:
   GpuOps() : ops::CudaOps(CurrentStream) {}
@@ -57,8 +57,9 @@ class GpuOps : public ops::CudaOps {
   at::Tensor Convolve(const at::Tensor& x,
                       const ops::ConvWeights& weights) const override {
     if (IsPointwise(x, weights)) return MultiplyChannels(x, weights.weight);
-    // Each search takes some 40 ms, and batches are padded to 24 sizes. Those
-    // between powers of two are guessed.
+    // A search takes some 40 ms, and batches are padded to 24 different sizes.
+    // So there is a search only for powers of two. For other sizes, the library
+    // guesses.
     const int64_t images = x.size(0);
     const bool search = weights.search == ops::ConvSearch::kMeasure &&
                         (images & (images - 1)) == 0;
@@ -124,7 +125,7 @@ class CudaRuntime : public DeviceRuntime {
 
 }  // namespace
 
-// Weak, so that tests on the emulator can define their own.
+// This function is weak, so that tests on the emulator can define their own.
 ABSL_ATTRIBUTE_WEAK const DeviceRuntime* Devices() {
   static const DeviceRuntime* const runtime = new CudaRuntime;
   return runtime;

@@ -10,8 +10,9 @@
 namespace sfmamba::engine {
 
 // A CUDA stream that is not shared and does not synchronise with the default
-// stream. libtorch's pool has 32 streams per GPU and reuses them. With many
-// contexts, work from one of them could end up in a graph that another records.
+// stream. libtorch has only 32 streams per GPU, so many contexts would share
+// them. Work of one context could then end up in a graph that another context
+// records.
 class CudaOwnStream {
  public:
   // Throws c10::Error.

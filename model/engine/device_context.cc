@@ -18,12 +18,13 @@
 namespace sfmamba::engine {
 namespace {
 
-// The most graphs of a context for one type of inputs. This suffices for all
-// padded sizes up to 512 images of one input size, and for a few other input
-// sizes. A graph takes a few MB.
+// The largest number of graphs of a context for one type of inputs. It suffices
+// for all padded batch sizes up to 512 images of one image size, and for some
+// batches of other image sizes. A graph takes a few MB.
 constexpr int kMaxGraphs = 64;
 constexpr int kChannels = 3;
-// Fewest bytes that are copied to the device before all are there.
+// If this number of bytes is waiting, it is copied to the device before the
+// other images of the batch are ready.
 constexpr int64_t kLeastCopy = 1 << 20;
 
 int64_t ValuesOf(int height, int width) {
@@ -78,14 +79,14 @@ DeviceContext::DeviceContext(const Network& network,
       values_(at::kFloat, options_.graphs ? kMaxGraphs : 0) {}
 
 DeviceContext::~DeviceContext() {
-  // All that the stream worked on is freed before the stream.
+  // Everything that the stream worked on is freed before the stream.
   for (Inputs* inputs : {&pixels_, &values_}) {
     inputs->graphs.clear();
     inputs->host = inputs->device = at::Tensor();
   }
   host_answers_ = at::Tensor();
-  // The stream gives its memory back to the device. While another context
-  // records, libtorch refuses to, and the memory would stay allocated.
+  // The stream returns its memory to the device. libtorch refuses this while
+  // another context records, and the memory would stay allocated.
   const absl::ReaderMutexLock lock(&capturing_);
   stream_.reset();
 }
@@ -98,7 +99,7 @@ absl::Status DeviceContext::Run(absl::Span<const model::ModelInput> images,
   if (!status.ok()) return status;
   absl::StatusOr<Results> results = RunBatch(images, info);
   if (!results.ok()) {
-    // A permanent failure, which RunBatch() records, is reported as such.
+    // If RunBatch() has recorded a permanent failure, this error is returned.
     status = CheckHealth();
     return status.ok() ? results.status() : status;
   }
@@ -110,9 +111,10 @@ absl::Status DeviceContext::Prepare(int min_images, int max_images) {
   const WarmUpInput input(config_);
   model::RunInfo info;
   const auto ignore = [](const model::Result&) {};
-  // A dense model has no graphs; one image loads its kernels.
+  // A dense model has no graphs. One image suffices to load its kernels.
   if (!network_.classifies()) return Run(input.Batch(1), &info, ignore);
-  // The largest comes first: to allocate more memory drops all graphs.
+  // The largest size comes first, because allocating more memory drops all
+  // graphs.
   for (const int images : PaddedBatchSizes(max_images)) {
     if (images < min_images) break;
     // Run() would refuse a batch that the folding does not divide.
@@ -156,8 +158,8 @@ DeviceContext::Results DeviceContext::RunOrThrow(
     return RunAlike(images, uint8 ? pixels_ : values_, info);
   }
   *info = {static_cast<int>(images.size()), {}};
-  // Libraries may wait for the whole device, which breaks another context's
-  // recording.
+  // Libraries may wait for the whole device. They must not do so while another
+  // context records.
   const absl::ReaderMutexLock lock(&capturing_);
   if (uint8) CopyIn(images, info->padded_images, pixels_);
   const ops::ImageBatch x = uint8 ? BatchOf(images, pixels_.device)
@@ -198,8 +200,8 @@ void DeviceContext::CopyIn(absl::Span<const model::ModelInput> images,
   auto* const host = static_cast<char*>(inputs.host.mutable_data_ptr());
   auto* const device = static_cast<char*>(inputs.device.mutable_data_ptr());
   const int64_t each = inputs.host.element_size();
-  // Bytes of `device` that are filled, and of them those whose copy is
-  // enqueued.
+  // The number of input bytes that are collected so far, and the number of
+  // these whose copy to the device is enqueued.
   int64_t used = 0, sent = 0;
   const auto send = [&](const void* from) {
     if (used > sent) stream_->CopyIn(from, device + sent, used - sent);
@@ -218,7 +220,7 @@ void DeviceContext::CopyIn(absl::Span<const model::ModelInput> images,
                                  : image.values;
     std::memcpy(host + used, from, bytes);
     used += bytes;
-    // The device copies these while the processor goes on.
+    // The device copies these bytes while the processor prepares the next ones.
     if (used - sent >= kLeastCopy) send(host + sent);
   }
   std::memset(host + used, 0, each * padding + layouts);

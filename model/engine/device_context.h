@@ -25,15 +25,15 @@
 
 namespace sfmamba::engine {
 
-// A context on a GPU. Pixels are copied there as uint8, are normalised there
-// and pass through the network as one batch; a classifier's answers are copied
-// back. Each context has its own stream and buffers, so that one context copies
-// while another computes.
+// A context on a GPU. Pixels are copied to the GPU as uint8, are normalised
+// there and pass through the network as one batch. A classifier's answers are
+// copied back. Each context has its own stream and buffers, so that one context
+// copies while another computes.
 //
 // A classifier's batches, of pixels or of values, are padded with zeros. From
-// the second batch of the same kind on, they replay a recorded graph. Kinds
-// that cannot be recorded are launched kernel by kernel and recorded later, see
-// GraphPlan.
+// the second batch of a kind (number and size of images) on, a recorded graph
+// is replayed. If a kind cannot be recorded, its kernels are launched one by
+// one. Recording is then retried later, see GraphPlan.
 class DeviceContext : public model::ExecutionContext {
  public:
   struct Options {
@@ -48,7 +48,7 @@ class DeviceContext : public model::ExecutionContext {
   };
 
   // `network` is on GPU `gpu` of `runtime`. Permanent failures are recorded in
-  // `health`. All but `options` must outlive the context.
+  // `health`. All arguments except `options` must outlive the context.
   DeviceContext(const Network& network, const model::ModelConfig& config,
                 const DeviceRuntime& runtime, int gpu, DeviceHealth* health,
                 Options options);
@@ -57,9 +57,9 @@ class DeviceContext : public model::ExecutionContext {
   absl::Status Run(absl::Span<const model::ModelInput> images,
                    model::RunInfo* info, Done done) override;
 
-  // Runs batches of all padded sizes, of pixels and of values, the largest
-  // first, so that memory is reserved once. A dense model's inputs have too
-  // many sizes, so it runs one image of a common size.
+  // Runs batches of all padded sizes, with pixels and with values. The largest
+  // size comes first, so that memory is reserved only once. A dense model's
+  // inputs have too many sizes, so it runs only one image of a common size.
   absl::Status Prepare(int min_images, int max_images) override;
 
  private:
@@ -81,21 +81,22 @@ class DeviceContext : public model::ExecutionContext {
   // Returns one result for each image.
   absl::StatusOr<Results> RunBatch(absl::Span<const model::ModelInput> images,
                                    model::RunInfo* info);
-  // The same, but these throw exceptions. RunAlike is for a classifier's images
-  // of one type and size.
+  // Like RunBatch(), but these functions throw exceptions. RunAlike() is for a
+  // classifier's images of one type and size.
   Results RunOrThrow(absl::Span<const model::ModelInput> images,
                      model::RunInfo* info);
   Results RunAlike(absl::Span<const model::ModelInput> images, Inputs& inputs,
                    model::RunInfo* info);
-  // Copies the images to `inputs`, which are of one type, and behind them zeros
-  // in place of the last of `padded_images`, which have the first one's size.
-  // Behind pixels, a byte for each says whether they are planar.
+  // Copies the images, which have one type, to `inputs`. Zeros follow in place
+  // of the missing images up to `padded_images`, which have the first image's
+  // size. If the images are pixels, a byte for each image follows, which says
+  // whether the image is planar.
   void CopyIn(absl::Span<const model::ModelInput> images, int padded_images,
               Inputs& inputs);
   void Reserve(int64_t size, Inputs& inputs);
-  // Both return the network's input. BatchOf() makes it of what CopyIn() copied
-  // to `pixels`, with the sizes of `images`; FromMemory() of images with values
-  // or pixels in the CPU's memory.
+  // Both return the network's input. BatchOf() makes it from the pixels that
+  // CopyIn() has copied to `pixels`, with the sizes of `images`. FromMemory()
+  // makes it from images with values or pixels in the CPU's memory.
   ops::ImageBatch BatchOf(absl::Span<const model::ModelInput> images,
                           const at::Tensor& pixels) const;
   at::Tensor FromMemory(absl::Span<const model::ModelInput> images) const;
@@ -105,7 +106,7 @@ class DeviceContext : public model::ExecutionContext {
   at::Tensor Capture(const GraphPlan::Key& key, Inputs& inputs);
   // Enqueues the batch in `input`, which is pixels or values.
   at::Tensor Enqueue(const GraphPlan::Key& key, const at::Tensor& input) const;
-  // Waits for `answers` and converts those of `images` to results.
+  // Waits for `answers`. Returns the results of `images`, without the padding.
   Results CopyOut(const at::Tensor& answers,
                   absl::Span<const model::ModelInput> images);
 

@@ -22,13 +22,14 @@ class DeviceRuntime {
   // Returns the operations of these GPUs.
   virtual const ops::DeviceOps& ops() const = 0;
   virtual std::unique_ptr<DeviceStream> MakeStream(int gpu) const = 0;
-  // Returns page-locked memory of the CPU for all GPUs. Of these, `gpu` alone
-  // is initialised by the call, which takes hundreds of MB of its memory.
+  // Returns page-locked memory of the CPU, which all GPUs can use. The call
+  // initialises only GPU `gpu`, which takes hundreds of MB of this GPU's
+  // memory.
   virtual std::shared_ptr<uint8_t> AllocateHost(int gpu,
                                                 int64_t bytes) const = 0;
 
-  // Disables TF32 in the libraries, so that fp32 is computed as such. Affects
-  // the whole process.
+  // Disables TF32 in the libraries, so that fp32 is computed in full precision.
+  // Affects the whole process.
   virtual void ConfigureLibraries() const = 0;
   // Calls `load`, which loads weights to the GPU, and waits until they are
   // there.

@@ -32,7 +32,7 @@ class DeviceGraph {
 // Record() and Check() throw c10::Error.
 class DeviceStream {
  public:
-  // Ends the effect of Enter().
+  // Its destructor ends the effect of Enter().
   class Scope {
    public:
     virtual ~Scope() = default;
@@ -49,29 +49,34 @@ class DeviceStream {
   virtual at::Tensor AllocateDevice(int64_t size, at::ScalarType type) = 0;
 
   // Enqueues a copy of `bytes` bytes from the CPU's memory to the device's.
-  // Page-locked memory must not change until the copy is complete; other memory
-  // is read before this returns.
+  // Page-locked memory must not change until the copy is complete. Other memory
+  // is read before this function returns.
   virtual void CopyIn(const void* host, void* device, int64_t bytes) = 0;
-  // Has work that is enqueued later wait for all copies before.
+  // Makes all work that is enqueued later wait for all copies that were
+  // enqueued before.
   virtual void EndCopyIn() = 0;
-  // Copies `device` to `host` after all work enqueued before, and waits.
+  // Copies `device` to `host` after all work that was enqueued before. Waits
+  // for the copy.
   virtual void CopyOut(const at::Tensor& device, const at::Tensor& host) = 0;
   // Waits for all enqueued work.
   virtual void Wait() = 0;
-  // Returns the time from the end of the last copy in to the start of the last
-  // CopyOut(), by the device's clock. That CopyOut() must have returned.
+  // Returns how long the device computed, by its own clock. The time begins
+  // when the last CopyIn() is complete and ends when the last CopyOut() starts.
+  // May be called only after this CopyOut() has returned.
   virtual absl::Duration ComputeTime() = 0;
 
   // Records the work that enqueue(input) enqueues, without running it. A replay
-  // reads the values that `input` has then. `enqueue` must have run before; the
-  // graph may keep a copy of it, so it must not refer to its caller's locals.
-  // No other thread may wait for the device meanwhile, see CaptureMutex.
-  // Returns an error if the work cannot be recorded.
+  // reads the values that `input` has at that time. `enqueue` must have run
+  // once before. The graph may keep a copy of `enqueue`, which must therefore
+  // not refer to its caller's locals. During the recording, no other thread may
+  // wait for the device, see CaptureMutex. Returns an error if the work cannot
+  // be recorded.
   virtual absl::StatusOr<std::unique_ptr<DeviceGraph>> Record(
       const at::Tensor& input,
       const std::function<at::Tensor(const at::Tensor& input)>& enqueue) = 0;
 
-  // Called after an exception. Not OK if the device has failed permanently.
+  // Must be called after an exception. Returns an error if the device has
+  // failed permanently.
   virtual absl::Status Check() = 0;
 };
 

@@ -60,8 +60,8 @@ struct Gpu {
 
 using Gpus = std::vector<std::unique_ptr<Gpu>>;
 
-// Returns the index of a working GPU, `index` itself or the next one after it;
-// none if all have failed.
+// Returns the index of the first working GPU, starting at `index` and
+// continuing at 0. Returns nothing if all have failed.
 std::optional<int> WorkingGpu(const Gpus& gpus, int index) {
   const int count = static_cast<int>(gpus.size());
   for (int i = 0; i < count; ++i) {
@@ -71,15 +71,16 @@ std::optional<int> WorkingGpu(const Gpus& gpus, int index) {
   return std::nullopt;
 }
 
-// Runs batches on one of the model's GPUs and moves to the next one that works
-// once that one has failed permanently. CUDA's permanent errors concern one GPU
-// only, so the others stay usable.
+// Runs batches on one of the model's GPUs. Once this GPU has failed
+// permanently, moves to the next GPU that works. CUDA's permanent errors
+// concern only one GPU, so the others stay usable.
 class MovingContext : public model::ExecutionContext {
  public:
   using Context = absl::StatusOr<std::unique_ptr<ExecutionContext>>;
   using Make = std::function<Context(int gpu)>;
 
-  // `first` is on GPU `gpu`. `gpu` is an index of `gpus` here and for `make`.
+  // `first` is the context on GPU `gpu`, and `make` makes contexts on other
+  // GPUs. Both GPUs are given as indices of `gpus`.
   MovingContext(const Gpus& gpus, int gpu,
                 std::unique_ptr<ExecutionContext> first, Make make)
       : gpus_(gpus), gpu_(gpu), make_(std::move(make)) {
@@ -88,7 +89,8 @@ class MovingContext : public model::ExecutionContext {
 
   absl::Status Run(absl::Span<const model::ModelInput> images,
                    model::RunInfo* info, Done done) override {
-    // A batch that fails with its GPU has called `done` for no image.
+    // If a batch fails with its GPU, `done` has been called for no image. So
+    // the whole batch can run again.
     return Try([&] { return contexts_.back()->Run(images, info, done); });
   }
   absl::Status Prepare(int min_images, int max_images) override {
@@ -114,8 +116,8 @@ class MovingContext : public model::ExecutionContext {
   const Gpus& gpus_;
   int gpu_;
   const Make make_;
-  // The last one is used. The GPUs of those before it have failed: nothing can
-  // be freed there.
+  // The last context is used. The GPUs of the other contexts have failed, so
+  // that nothing can be freed there.
   std::vector<std::unique_ptr<ExecutionContext>> contexts_;
 };
 
@@ -152,7 +154,7 @@ class DeviceVisionModel : public model::VisionModel {
     Guarded([&] {
       memory = runtime_.AllocateHost(gpus_[0]->index, bytes);
       return absl::OkStatus();
-    }).IgnoreError();  // Null.
+    }).IgnoreError();  // The result is then null.
     return memory;
   }
 
@@ -171,7 +173,7 @@ class DeviceVisionModel : public model::VisionModel {
     return absl::StrCat(working, " x ", name);
   }
   int fold_factor(int images) const override {
-    // RunPixels() pads classifiers' batches unless a folding is requested.
+    // DeviceContext pads classifiers' batches unless a folding is requested.
     const bool padded = config_.task == model::VisionTask::kClassification &&
                         options_.fold_rows == 0;
     const int count = padded ? PaddedBatchSize(images) : images;
@@ -180,7 +182,7 @@ class DeviceVisionModel : public model::VisionModel {
     const std::vector<tuning::ScanShape> shapes =
         tuning::ScanShapes(config_, /*max_batch=*/1);
     if (shapes.empty()) return rows;  // Nothing is folded.
-    // The first stage with scans stands for all.
+    // Returns the rows of the first stage that has scans.
     tuning::ScanShape shape = shapes[0];
     shape.sequences = sequences;
     return gpus_[0]->chooser.Rows(shape, rows);

@@ -15,9 +15,9 @@ struct GpuProperties {
   std::string error;  // Why the driver cannot describe it; empty if it can.
 };
 
-// Sorts out the GPUs that cannot run our kernels: those of a compute capability
-// below 8.0 (Ampere), the least that third_party/cuda/repository.bzl compiles
-// for, and those that the driver cannot describe.
+// Finds the GPUs that cannot run our kernels. These are GPUs of a compute
+// capability below 8.0 (Ampere) and GPUs that the driver cannot describe.
+// third_party/cuda/repository.bzl compiles for 8.0 and later.
 model::FoundGpus SortOut(const std::vector<GpuProperties>& gpus);
 
 }  // namespace sfmamba::engine

@@ -43,8 +43,8 @@ void GraphPlan::FailedToCapture(const Key& key, absl::Time now) {
 }
 
 void GraphPlan::Reset() {
-  // Kinds that could not be recorded keep their pause: its reason has not gone
-  // with the graphs.
+  // Kinds that could not be recorded keep their pause, because the reason for
+  // the failure may remain after the graphs are gone.
   for (auto it = states_.begin(); it != states_.end();) {
     it = it->second.captured ? states_.erase(it) : std::next(it);
   }

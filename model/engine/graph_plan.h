@@ -9,10 +9,10 @@
 
 namespace sfmamba::engine {
 
-// Returns the number of images that a batch of `images` is padded to, so that a
-// few captured graphs suffice for all sizes. Up to 8 it is `images` itself,
-// then there are four sizes per power of two. At most a fifth of a padded batch
-// is padding.
+// Returns the number of images that a batch of `images` is padded to. There are
+// few different results, so that a few captured graphs suffice. Up to 8 images
+// there is no padding. Above 8 there are four sizes per power of two, so that
+// at most a fifth of a padded batch is padding.
 int PaddedBatchSize(int images);
 
 // Returns all sizes that batches of 1 to `max_images` images are padded to, the
@@ -25,8 +25,8 @@ class GraphPlan {
  public:
   enum class Step { kRun, kCapture, kReplay };
 
-  // A kind of batch: the number of images after padding and their size in
-  // pixels.
+  // A kind of batch. It consists of the number of images after padding and
+  // their size in pixels.
   struct Key {
     int images, height, width;
 
@@ -41,13 +41,15 @@ class GraphPlan {
 
   Step Next(const Key& key, absl::Time now) const;
 
-  // The outcome of kCapture, to be reported after it. After a failure, batches
-  // of this kind are run. Capturing is retried after kFirstRetry. The interval
-  // doubles with each further failure, up to kLastRetry.
+  // Report the outcome of kCapture. One of the two must be called after it.
+  // After a failure, batches of this kind are run. Capturing is retried after
+  // kFirstRetry. The interval doubles with each further failure, up to
+  // kLastRetry.
   void DidCapture(const Key& key) { states_[key] = {/*captured=*/true}; }
   void FailedToCapture(const Key& key, absl::Time now);
 
-  // Must be called when all graphs have been destroyed.
+  // Forgets the captured graphs. Must be called when all of them have been
+  // destroyed.
   void Reset();
 
   static constexpr absl::Duration kFirstRetry = absl::Seconds(10);

@@ -7,8 +7,8 @@
 
 namespace sfmamba::engine {
 
-// Calls `body`, which returns an absl::Status, in inference mode. What it
-// throws becomes the status that CaughtError() returns.
+// Calls `body` in libtorch's inference mode and returns its absl::Status. If
+// `body` throws, returns CaughtError().
 template <typename Body>
 absl::Status Guarded(Body body) {
   try {

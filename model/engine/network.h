@@ -26,8 +26,9 @@ class Network {
           const weights::StateDict::Scope& scope,
           const ops::Implementation& implementation);
 
-  // INVALID_ARGUMENT, naming the image, if `images` cannot run in one batch or
-  // if `fold_rows` is not 0 and does not divide the number of sequences.
+  // Returns INVALID_ARGUMENT, naming the image, if `images` cannot run in one
+  // batch. Also returns it if `fold_rows` is not 0 and does not divide the
+  // number of sequences.
   absl::Status Check(absl::Span<const model::ModelInput> images,
                      int fold_rows) const;
 
@@ -38,9 +39,9 @@ class Network {
     return head_->Forward(backbone_->Forward(images, fold_rows), infos);
   }
 
-  // Whether the model is a classifier. If so, Forward() can be done in two
-  // steps: Answers(), which can be enqueued on a device, and ToResults(), which
-  // converts the answers after they were copied to the CPU.
+  // Returns whether the model is a classifier. If so, Forward() can be done in
+  // two steps. Answers() can be enqueued on a device. ToResults() converts the
+  // answers after they were copied to the CPU.
   bool classifies() const { return classifier_ != nullptr; }
   at::Tensor Answers(const ops::ImageBatch& images, int64_t fold_rows) const {
     return classifier_->Answers(backbone_->Forward(images, fold_rows));
@@ -54,8 +55,8 @@ class Network {
   // Returns Backbone::ImagesAtOnce().
   int64_t ImagesAtOnce() const { return backbone_->ImagesAtOnce(); }
 
-  // Returns the number of the first token stage's sequences (Vim's, for Vim)
-  // for `images` images of config.image_size.
+  // Returns the number of sequences of the first token stage for `images`
+  // images of size config.image_size. Vim has only one such stage.
   int64_t Sequences(int images) const {
     return backbone_->Sequences(images, config_.image_size,
                                 config_.image_size)[0];

@@ -3,7 +3,7 @@
 
 namespace sfmamba::engine {
 
-// Weak, so that tests on the emulator can define their own.
+// This function is weak, so that tests on the emulator can define their own.
 ABSL_ATTRIBUTE_WEAK const DeviceRuntime* Devices() { return nullptr; }
 
 }  // namespace sfmamba::engine

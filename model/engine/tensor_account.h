@@ -8,27 +8,28 @@
 
 namespace sfmamba::engine {
 
-// While one exists, counts the tensors of at least 1 MiB that the calling
-// thread makes and frees (see model/tensor_memory.h), and refuses those that
-// exceed a limit. A thread has at most one.
+// While an object exists, counts the tensors of at least 1 MiB that the calling
+// thread makes and frees (see model/tensor_memory.h). Refuses tensors that
+// exceed a limit. A thread may have only one object at a time.
 //
 // Must be destroyed by the thread that made it.
 class TensorAccount {
  public:
-  // A tensor throws std::bad_alloc if all together would exceed `most_bytes`,
-  // or if `stop` returns true.
+  // Making a tensor throws std::bad_alloc if all tensors together would exceed
+  // `most_bytes`, or if `stop` has returned true.
   TensorAccount(int64_t most_bytes, std::function<bool()> stop);
   ~TensorAccount();
   TensorAccount(const TensorAccount&) = delete;
   TensorAccount& operator=(const TensorAccount&) = delete;
 
-  // The most bytes that the tensors had at once.
+  // Returns the largest number of bytes that the tensors had at once.
   int64_t peak() const { return peak_; }
-  // Whether `stop` has returned true.
+  // Returns whether `stop` has returned true.
   bool stopped() const { return stopped_; }
 
-  // Called by the allocator before it takes memory, with the memory, and before
-  // it frees some. Do nothing if the calling thread has no account.
+  // The allocator calls Check() before it takes memory, Taken() with this
+  // memory, and Freed() before it frees memory. If the calling thread has no
+  // TensorAccount, they do nothing.
   static void Check(int64_t bytes);
   static void Taken(void* memory, int64_t bytes);
   static void Freed(void* memory);

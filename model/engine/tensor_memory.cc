@@ -16,15 +16,16 @@
 namespace sfmamba::model {
 namespace {
 
-// Least bytes of a block that is kept here. malloc() itself keeps smaller ones.
+// The size, in bytes, of the smallest block that is cached here. malloc()
+// itself caches smaller blocks.
 constexpr size_t kLeastBytes = 1 << 20;
 
-// Time that unused blocks are kept: longer than the pauses between batches
-// under load.
+// How long unused blocks are cached. This is longer than the pauses between
+// batches under load.
 constexpr absl::Duration kKeep = absl::Seconds(10);
 
-// One cache for the process, like libtorch's allocator. It is never destroyed:
-// threads may return tensors after main().
+// One cache for the process, like libtorch's allocator. It is never destroyed,
+// because threads may return tensors after main().
 engine::BlockCache& Cache() {
   static engine::BlockCache& cache = *new engine::BlockCache(kKeep);
   return cache;
@@ -38,8 +39,8 @@ int CurrentNode() {
 void Delete(void* memory) {
   engine::TensorAccount::Freed(memory);
   if (memory == nullptr || Cache().Return(memory, base::SteadyNow())) return;
-  // raw_allocate() passes small memory of the default allocator on, and its
-  // raw_deallocate() ends here.
+  // raw_allocate() takes small memory from the default allocator.
+  // raw_deallocate() ends here for all memory.
   c10::GetDefaultCPUAllocator()->raw_deleter()(memory);
 }
 

@@ -5,9 +5,10 @@
 
 namespace sfmamba::engine {
 
-// The exception that is being handled, of libtorch or the standard library, as
-// a status: RESOURCE_EXHAUSTED if a device's memory has run out, else INTERNAL.
-// Any other exception is thrown on. To be called in a catch clause:
+// Returns the exception that is being handled, of libtorch or the standard
+// library, as a status. It is RESOURCE_EXHAUSTED if memory has run out, else
+// INTERNAL. Any other exception is thrown on. May be called only in a catch
+// clause:
 //
 //   try {
 //     ...

@@ -3,9 +3,9 @@
 
 namespace sfmamba::engine {
 
-// While one exists, memory of tensors that the calling thread makes is given
-// back as soon as they are freed (see model/tensor_memory.h): for what is made
-// once, as when a model is loaded.
+// While an object exists, the memory of tensors that the calling thread makes
+// is not cached after they are freed (see model/tensor_memory.h). This is for
+// memory that is needed only once, as when a model is loaded.
 class UnkeptTensors {
  public:
   UnkeptTensors() { ++Count(); }
@@ -14,7 +14,7 @@ class UnkeptTensors {
   UnkeptTensors(const UnkeptTensors&) = delete;
   UnkeptTensors& operator=(const UnkeptTensors&) = delete;
 
-  // Whether the calling thread has one.
+  // Returns whether the calling thread has an object.
   static bool Any() { return Count() > 0; }
 
  private:

@@ -71,7 +71,8 @@ class CpuVisionModel : public model::VisionModel {
     if (!status.ok() || images.empty()) return status;
     *info = {static_cast<int>(images.size()), {}};
     return Guarded([&] {
-      // libtorch's threads would spin beside those of the loops.
+      // libtorch's threads would spin and take time from the threads of the
+      // loops.
       std::optional<ops::SerialOperators> serial;
       if (HasLoops()) serial.emplace();
       RunAll(images, done);
@@ -108,10 +109,10 @@ class CpuVisionModel : public model::VisionModel {
   void CopyImage(const model::ModelInput& image, const at::Tensor& x) const;
 
   // Divides a classifier's images among the threads. Each thread runs its
-  // images through the whole model, as many at once as is fastest, in its own
-  // cache and without waiting for other threads. The remaining images are run
-  // one by one by all threads. So are all images of a dense model, since each
-  // takes much memory.
+  // images through the whole model, in its own cache and without waiting for
+  // other threads. It runs several images at once if this is faster. The
+  // remaining images are run one by one by all threads. All images of a dense
+  // model are run in this way, since each takes much memory.
   void RunAll(absl::Span<const model::ModelInput> images,
               model::ExecutionContext::Done done) const;
   std::vector<model::Result> RunBatch(
@@ -171,8 +172,9 @@ void CpuVisionModel::RunAll(absl::Span<const model::ModelInput> images,
     for (model::Result& result : RunBatch(images)) done(std::move(result));
     return;
   }
-  // Every thread gets equally many whole images. The remainder runs on all
-  // threads: a single image on one thread would leave the others idle.
+  // Every thread gets the same number of whole images. The remaining images run
+  // on all threads, because a single image on one thread would leave the others
+  // idle.
   const int64_t threads = ops::LoopThreads();
   const int64_t at_once =
       std::max(ops::CpuImplementation::ImagesAtOnce(), network_.ImagesAtOnce());
@@ -201,10 +203,11 @@ std::vector<model::Result> CpuVisionModel::RunBatch(
                           ToInfos(images));
 }
 
-// Runs batches on a group of processors, or on all.
+// Runs batches on a group of processors, or on all processors.
 class CpuContext : public model::ExecutionContext {
  public:
-  // `model` must outlive the context. `group` may be null: any processors.
+  // `model` must outlive the context. If `group` is null, batches run on any
+  // processors.
   CpuContext(const CpuVisionModel& model, const model::ProcessorGroup* group)
       : model_(model) {
     if (group != nullptr) on_group_.emplace(*group);
@@ -218,7 +221,8 @@ class CpuContext : public model::ExecutionContext {
   absl::StatusOr<int64_t> MeasureMemory(
       int height, int width, int64_t most_bytes,
       const std::function<bool()>& stop) override {
-    // Memory that is only read stays the system's page of zeros.
+    // Memory from calloc() that is only read takes no space, because Linux uses
+    // its page of zeros.
     const std::unique_ptr<void, decltype(&std::free)> black(
         std::calloc(int64_t{height} * width, 3), &std::free);
     model::ModelInput input;
@@ -241,9 +245,9 @@ class CpuContext : public model::ExecutionContext {
     return account.peak();
   }
 
-  // Runs one batch, in which every way to run an image is taken: as many images
-  // as there are threads run at once, and the last one on all threads. A dense
-  // model's images all run on all threads.
+  // Runs one batch that takes every way to run an image. One image per thread
+  // runs at the same time, and the last image runs on all threads. All images
+  // of a dense model run on all threads.
   absl::Status Prepare(int /*min_images*/, int max_images) override {
     const WarmUpInput input(model_.config());
     const bool classifies =
@@ -271,7 +275,7 @@ CpuVisionModel::MakeContext(int index) {
 absl::StatusOr<std::unique_ptr<model::VisionModel>> MakeVisionModel(
     const model::ModelConfig& config, weights::StateDict& weights,
     const model::ModelOptions& options) {
-  // What is allocated while weights are packed is not needed again.
+  // Memory that is allocated while weights are packed is not needed again.
   const UnkeptTensors unkept;
   if (!options.gpus.empty())
     return MakeDeviceVisionModel(config, weights, options);

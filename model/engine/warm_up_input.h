@@ -9,9 +9,9 @@
 
 namespace sfmamba::engine {
 
-// Images to warm up a model with: black pixels, or zeros. They have a
-// classifier's input size, or for a dense model its short side and the common
-// aspect ratio 4:3.
+// Images to warm up a model with. Their pixels are black, or their values are
+// 0. A classifier's images have its input size. A dense model's images have its
+// short side and the common aspect ratio 4:3.
 class WarmUpInput {
  public:
   explicit WarmUpInput(const model::ModelConfig& config);

@@ -15,23 +15,24 @@
 
 namespace sfmamba::tuning {
 
-// A GPU's fold table, to which scans are added as they are needed. See
-// model::ScanTuner, which this implements for any device and clock. Not
-// thread-safe.
+// A GPU's fold table (the table of measured scan plans), to which scans are
+// added when models need them. This implements model::ScanTuner for any device
+// and clock. Not thread-safe.
 class IncrementalTuner {
  public:
-  // Makes the function that measures. It is called for each model of which
-  // something is to be measured.
+  // Makes the function that measures scans. It is called once for each model
+  // that has scans to measure.
   using MakeTimer = std::function<absl::StatusOr<MeasureScan>()>;
 
-  // Reads the file and returns its error if it exists but is no valid table.
+  // Reads the file. Returns an error if the file exists but is not a valid
+  // table.
   static absl::StatusOr<std::unique_ptr<IncrementalTuner>> Create(
       const model::ScanTuner::Options& options, const ScanDevice& device,
       MakeTimer make_timer, std::function<absl::Time()> now = absl::Now);
 
-  // Measures the unknown ones of `scans` within the budget, in order. Returns
-  // all known plans. If measuring or writing fails, the plans known so far are
-  // returned and options.failed is called.
+  // Measures the scans that the table lacks, in order and within the budget.
+  // Returns all known plans. If measuring or writing fails, calls
+  // options.failed and returns the plans known so far.
   ScanPlanTable TableFor(absl::Span<const ScanShape> scans);
 
  private:
@@ -39,7 +40,7 @@ class IncrementalTuner {
                    ScanPlanTable table, bool keeps, MakeTimer make_timer,
                    std::function<absl::Time()> now);
 
-  // Adds to table_ what there is time for.
+  // Measures scans as long as there is time and adds them to table_.
   absl::Status Measure(absl::Span<const ScanShape> scans);
   void WriteBack();
 

@@ -23,7 +23,7 @@ ScanShape::Type TypeOf(model::Precision precision) {
 
 // Returns the shape of a stage's scan for one image.
 ScanShape StageShape(const model::ModelConfig& config, int stage) {
-  // A dense model's largest picture, landscape.
+  // The largest picture of a dense model, in landscape format.
   const bool ratio = config.resize == model::Resize::kKeepRatio;
   const int height = ratio ? config.short_side : config.image_size;
   const int width = ratio ? config.long_side : config.image_size;
@@ -68,7 +68,7 @@ std::vector<ScanShape> ScanShapes(const model::ModelConfig& config,
     }
   }
   std::vector<ScanShape> shapes;
-  // The table has one entry for a power of two of sequences.
+  // The table has one entry for each power of two of the number of sequences.
   for (int batch = 1; batch <= max_batch; batch *= 2) {
     for (ScanShape shape : of_one) {
       shape.sequences *= batch;

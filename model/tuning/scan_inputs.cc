@@ -14,7 +14,8 @@
 namespace sfmamba::tuning {
 namespace {
 
-// Enough values, which are then repeated, that no two nearby rows are equal.
+// The number of random values, which are then repeated. It is chosen so that no
+// two nearby rows are equal.
 constexpr size_t kRandomValues = 100003;
 
 template <typename T>
@@ -91,7 +92,8 @@ class TypedScanInputs : public ScanInputs {
     absl::Status status =
         Fill(u_, Normals<T>(kRandomValues, 0, 1), tokens_ * args_.u_stride);
     if (status.ok()) {
-      // B and C have the standard deviation of dt, which does not affect speed.
+      // B and C get the standard deviation of dt, which does not affect the
+      // speed.
       status = Fill(dtbc_, Normals<T>(kRandomValues, 0, 0.5f),
                     tokens_ * args_.dt_stride);
     }

@@ -14,21 +14,21 @@
 namespace sfmamba::tuning {
 
 // The inputs and the output of a scan that is to be timed, on the current CUDA
-// device. Values are random, distributed as in a trained model. The matrices
-// are laid out as in the model: dt, B and C are columns of one matrix, y is the
-// first half of the columns of another.
+// device. Values are random and distributed as in a trained model. The matrices
+// lie in memory as in the model. dt, B and C are columns of one matrix, and y
+// is the first half of the columns of another.
 class ScanInputs {
  public:
-  // `lengths` are the sequences' lengths. If it is empty they are
-  // RaggedLengths(shape) for a ragged shape and shape.length otherwise.
-  // RESOURCE_EXHAUSTED if there is too little memory.
+  // `lengths` are the lengths of the sequences. If it is empty, they are
+  // RaggedLengths(shape) for a ragged shape, and all shape.length for any other
+  // shape. RESOURCE_EXHAUSTED if there is too little memory.
   static absl::StatusOr<std::unique_ptr<ScanInputs>> Create(
       const ScanShape& shape, std::vector<int> lengths = {});
   virtual ~ScanInputs() = default;
 
   // Allocates the scratch memory that Enqueue(plan) needs.
   virtual absl::Status Prepare(const kernels::ScanPlan& plan) = 0;
-  // Enqueues one scan. FAILED_PRECONDITION without Prepare(plan).
+  // Enqueues one scan. FAILED_PRECONDITION if Prepare(plan) was not called.
   virtual absl::Status Enqueue(const kernels::ScanPlan& plan,
                                kernels::CudaStream stream) = 0;
 

@@ -6,7 +6,7 @@ kernels::ScanPlan ScanPlanChooser::Plan(const ScanShape& shape,
                                         int rows) const {
   const bool folded = rows < shape.sequences;
   kernels::ScanPlan plan;
-  // A plan from the table would depend on the batch.
+  // A plan from the table would depend on the batch, so its results would, too.
   if (deterministic_) {
     plan = DeterministicScanPlan(shape);
   } else if (folded) {

@@ -13,21 +13,21 @@ namespace sfmamba::tuning {
 // thread-safe.
 class ScanPlanChooser {
  public:
-  // `table` holds measured plans, if there are any. With `deterministic` it is
-  // ignored and plans with a fixed order of operations are chosen.
+  // `table` holds measured plans, if there are any. If `deterministic`, the
+  // table is ignored, and plans with a fixed order of operations are chosen.
   ScanPlanChooser(ScanDevice device, std::optional<ScanPlanTable> table,
                   bool deterministic)
       : device_(std::move(device)),
         table_(std::move(table)),
         deterministic_(deterministic) {}
 
-  // Returns the plan for a scan. If `rows` is below shape.sequences, it is a
-  // requested folding (SF-Mamba's B1), and the plan is the paper's fold kernel,
-  // or the deterministic plan, with that many rows. If `rows` equals
-  // shape.sequences, the table determines the rows.
+  // Returns the plan for a scan. If `rows` equals shape.sequences, the table
+  // determines the rows. If `rows` is less, it is a requested folding
+  // (SF-Mamba's B1). The plan then has this number of rows. It is the paper's
+  // fold kernel, or the deterministic plan.
   kernels::ScanPlan Plan(const ScanShape& shape, int rows) const;
 
-  // Returns the number of rows of that plan.
+  // Returns the number of rows of Plan(shape, rows).
   int Rows(const ScanShape& shape, int rows) const;
 
  private:

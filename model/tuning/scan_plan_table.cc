@@ -9,7 +9,8 @@
 namespace sfmamba::tuning {
 namespace {
 
-// Returns whether a plan measured at `a` may be used at `b`.
+// Returns whether a plan that was measured at `a` may be used at `b`. Both are
+// lengths, or both are numbers of sequences.
 bool Near(int64_t a, int64_t b) { return a <= 8 * b && b <= 8 * a; }
 
 bool Alike(const ScanShape& a, const ScanShape& b) {
@@ -92,8 +93,8 @@ kernels::ScanPlan ChooseScanPlan(const ScanPlanTable* table,
 
 kernels::ScanPlan DeterministicScanPlan(const ScanShape& shape) {
   // A sequence gets the threads of about 20 warps, which suits both a full
-  // batch and a single image. Long sequences get more, since a batch has few of
-  // them.
+  // batch and a single image. Long sequences get more threads, since a batch
+  // has few of them.
   constexpr int kThreads = 640, kLong = 800;
   kernels::ScanPlan plan;
   if (shape.states == 1) {  // CrossScanCuda, which has a thread per channel.

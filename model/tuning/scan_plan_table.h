@@ -13,10 +13,9 @@
 namespace sfmamba::tuning {
 
 // The look-up table of batch folding (SF-Mamba, arXiv 2603.16423, 3.3) for one
-// device. It holds the fastest plan, of which the paper's B1 is a part, for
-// each measured shape. Among shapes of the same type, channels, states and
-// raggedness, there is at most one entry for each pair of length and number of
-// sequences, both rounded to powers of two.
+// device. It holds the fastest plan for each measured shape. The paper's B1 is
+// a part of the plan. Lengths and numbers of sequences are rounded to powers of
+// two. Shapes that are equal after rounding share one entry.
 class ScanPlanTable {
  public:
   struct Entry {
@@ -27,8 +26,9 @@ class ScanPlanTable {
 
   explicit ScanPlanTable(ScanDevice device) : device_(std::move(device)) {}
 
-  // Parses the output of Text(). `text` is not trusted. INVALID_ARGUMENT with
-  // the line, what was expected there and what was found.
+  // Parses the output of Text(). `text` is not trusted. If it is invalid,
+  // returns INVALID_ARGUMENT with the line, the expected text and the text that
+  // was found.
   static absl::StatusOr<ScanPlanTable> Parse(absl::string_view text);
   // Parses a file. NOT_FOUND if it does not exist.
   static absl::StatusOr<ScanPlanTable> Read(const std::string& path);
@@ -45,8 +45,8 @@ class ScanPlanTable {
   bool Has(const ScanShape& shape) const;
 
   // Returns the entry of the same type, channels, states and raggedness whose
-  // log2(length) and log2(sequences) are nearest. Entries that differ by more
-  // than a factor of 8 in either do not count. Null if there is none.
+  // log2(length) and log2(sequences) are nearest. Length and sequences may each
+  // differ by a factor of at most 8. Returns null if there is no such entry.
   const Entry* Nearest(const ScanShape& shape) const;
 
   const ScanDevice& device() const { return device_; }
@@ -59,7 +59,7 @@ class ScanPlanTable {
 
 // Returns the plan of the table's nearest entry, with rows in proportion to the
 // number of sequences. Returns the device's default plan if `table` is null,
-// another device's, or has no such entry.
+// belongs to another device, or has no near entry.
 kernels::ScanPlan ChooseScanPlan(const ScanPlanTable* table,
                                  const ScanDevice& device,
                                  const ScanShape& shape);

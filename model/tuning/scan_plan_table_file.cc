@@ -275,8 +275,8 @@ absl::Status ScanPlanTable::Write(const std::string& path) const {
     const int error = errno;  // Before StrCat() can change it.
     return absl::ErrnoToStatus(error, absl::StrCat(name, ": write"));
   };
-  // Written beside the file and renamed, so that neither a reader nor a crash
-  // sees half of it.
+  // The text is written to a file of another name, which is then renamed. So
+  // neither a reader nor a crash sees half of the table.
   std::string temporary = path + ".XXXXXX";
   const int fd = mkstemp(temporary.data());
   if (fd < 0) return failed(temporary);

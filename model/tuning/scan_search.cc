@@ -21,8 +21,8 @@ void Add(const kernels::ScanPlan& plan, std::vector<kernels::ScanPlan>* plans) {
 }
 
 // Adds plans of the lane kernel. Sequences in the same row share the loads of
-// parameters, but there must be enough rows to fill the device: at least one
-// warp for each of a multiprocessor's four schedulers.
+// parameters, so few rows are good. But there must be at least one warp for
+// each of a multiprocessor's four schedulers, or the device is not fully used.
 void AddLane(int multiprocessors, const ScanShape& shape,
              std::vector<kernels::ScanPlan>* plans) {
   for (int lanes = 1; lanes <= 8; lanes *= 2) {
@@ -42,9 +42,9 @@ void AddLane(int multiprocessors, const ScanShape& shape,
   }
 }
 
-// Adds plans of the fold kernel, with the paper's B1 halved from one row per
-// sequence down to one row. Rows that need several spans anyway are also tried
-// with fewer tokens per thread.
+// Adds plans of the fold kernel. The paper's B1 is halved again and again, from
+// one row per sequence down to one row. Rows that are too long to be scanned at
+// once are also tried with fewer tokens per thread.
 void AddFold(const ScanShape& shape, std::vector<kernels::ScanPlan>* plans) {
   constexpr int kMost = 16;
   for (int rows = shape.sequences; rows >= 1; rows /= 2) {
@@ -62,7 +62,7 @@ void AddFold(const ScanShape& shape, std::vector<kernels::ScanPlan>* plans) {
   }
 }
 
-// Adds plans of the chunk kernel, if the sequences are too few to fill the
+// Adds plans of the chunk kernel, if the sequences are too few to use the whole
 // device and long enough to be cut.
 void AddChunk(int multiprocessors, const ScanShape& shape,
               std::vector<kernels::ScanPlan>* plans) {
@@ -82,21 +82,22 @@ void AddChunk(int multiprocessors, const ScanShape& shape,
 }
 
 // Sets entry->plan to the fastest plan and entry->microseconds to its time. The
-// time is 0 if no plan could be measured or `late` returned true before the
-// last one.
+// time is 0 if no plan could be measured, or if `late` returned true before all
+// plans were measured.
 absl::Status TuneShape(int multiprocessors, const MeasureScan& measure,
                        const std::function<bool()>& late,
                        ScanPlanTable::Entry* entry) {
   for (const kernels::ScanPlan& plan :
        CandidatePlans(multiprocessors, entry->shape)) {
     if (late()) {
-      // The best of some plans may be slower than the default.
+      // The best of the first plans may be slower than the plan of the nearest
+      // entry, which is used instead.
       entry->microseconds = 0;
       return absl::OkStatus();
     }
     const absl::StatusOr<double> time = measure(entry->shape, plan);
-    // The kernels do not have every candidate plan, nor the GPU the memory for
-    // every shape.
+    // The kernels do not support every candidate plan, and the GPU may have too
+    // little memory for a shape.
     if (absl::IsInvalidArgument(time.status())) continue;
     if (absl::IsResourceExhausted(time.status())) return absl::OkStatus();
     if (!time.ok()) {

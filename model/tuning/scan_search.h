@@ -31,21 +31,22 @@ using MeasureScan = std::function<absl::StatusOr<double>(
     const ScanShape& shape, const kernels::ScanPlan& plan)>;
 
 struct ScanSearchOptions {
-  // No measurement starts after this time. Shapes that are not finished then
-  // get no entry, so that they use the plan of the nearest entry.
+  // No measurement starts after this time. Shapes whose plans have not all been
+  // measured by then get no entry. They use the plan of the nearest entry.
   absl::Duration budget = absl::Seconds(60);
   std::function<absl::Time()> now = absl::Now;
 };
 
 // Returns a table with each shape's fastest plan. Shapes are measured in order.
-// Plans for which `measure` returns INVALID_ARGUMENT are skipped, and so is the
-// rest of a shape for which it returns RESOURCE_EXHAUSTED. Other errors are
-// returned.
+// If `measure` returns INVALID_ARGUMENT, the plan is skipped. If it returns
+// RESOURCE_EXHAUSTED, the remaining plans of the shape are skipped. Other
+// errors are returned.
 absl::StatusOr<ScanPlanTable> SearchScanPlans(
     const ScanDevice& device, absl::Span<const ScanShape> shapes,
     const MeasureScan& measure, const ScanSearchOptions& options = {});
 
-// The same, and writes the table to `path`, replacing the file.
+// Like SearchScanPlans(), but also writes the table to `path` and replaces an
+// existing file.
 absl::StatusOr<ScanPlanTable> TuneToFile(const ScanDevice& device,
                                          absl::Span<const ScanShape> shapes,
                                          const MeasureScan& measure,

@@ -20,10 +20,11 @@ struct ScanShape {
 // Returns a text such as "bf16 160 channels 8 states 128 x 198".
 std::string ToString(const ScanShape& shape);
 
-// The device and the kernels that plans were measured with. Plans are not used
-// with others. Both strings are printable ASCII of at most 200 characters.
+// The device and the kernels that plans were measured with. Plans are used only
+// with the same device and kernels. Both strings are printable ASCII of at most
+// 200 characters.
 struct ScanDevice {
-  std::string name;  // The driver's name of it, such as "NVIDIA H200".
+  std::string name;  // The driver's name, such as "NVIDIA H200".
   int multiprocessors = 0;
   std::string build;  // The kernels' ScanBuildId().
 

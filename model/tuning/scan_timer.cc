@@ -16,7 +16,8 @@ namespace {
 constexpr kernels::GpuTimer::Options kMeasurements = {/*repeats=*/20,
                                                       absl::Milliseconds(20)};
 
-// Measures plans one after another. Keeps the inputs of the last shape.
+// Measures plans one after another. Keeps the inputs for the next plan of the
+// same shape.
 class ScanTimer {
  public:
   explicit ScanTimer(std::unique_ptr<kernels::GpuTimer> timer)

@@ -7,16 +7,15 @@
 
 namespace sfmamba::tuning {
 
-// A build without CUDA has these functions too; they return
-// FAILED_PRECONDITION.
+// In a build without CUDA, these functions return FAILED_PRECONDITION.
 
 // Returns the ScanDevice of CUDA device `gpu`.
 absl::StatusOr<ScanDevice> ScanDeviceOf(int gpu);
 
-// Returns a function that times scans of random inputs on that device. Its
-// result is the median of up to 20 measurements of 10 scans each. Makes the
-// device current in the calling thread, which alone may call the function. The
-// function keeps device memory for the last shape.
+// Returns a function that times scans of random inputs on CUDA device `gpu`.
+// The function returns the median of up to 20 measurements of 10 scans each.
+// Only the calling thread may call it, because the device is made current in
+// this thread. It keeps device memory for the last shape.
 absl::StatusOr<MeasureScan> MakeScanTimer(int gpu);
 
 }  // namespace sfmamba::tuning
