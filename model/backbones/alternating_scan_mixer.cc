@@ -26,8 +26,9 @@ void AlternatingScanMixer::AddTo(ops::Residual& residual, const at::Tensor& x,
     ++seen_length;
   }
   at::Tensor& sum = residual.Sum();
-  // The mixer adds to zeros: its result must be put back into order, and the
-  // mean token's dropped, before it joins the stream.
+  // The mixer adds to zeros and not to the residual stream. Its result must
+  // first be put back into order, and the result of the mean token must be
+  // dropped.
   ops::Residual own(at::zeros(seen.sizes(), sum.options()));
   mixer_->AddTo(own, seen, seen_length);
   at::Tensor y = own.Sum();

@@ -8,10 +8,9 @@
 
 namespace sfmamba::backbones {
 
-// Applies another mixer to reversed sequences, or to sequences preceded by a
-// token with the mean of the others, or both. With it, blocks scan in
-// alternating directions, which is an ablation. Source: SF-Mamba (arXiv
-// 2603.16423), 4.
+// Applies another mixer to reversed sequences, to sequences that begin with the
+// mean of their tokens, or to both. Blocks then scan in alternating directions,
+// which is an ablation. Source: SF-Mamba (arXiv 2603.16423), 4.
 class AlternatingScanMixer : public Mixer {
  public:
   AlternatingScanMixer(std::unique_ptr<Mixer> mixer, bool reversed,

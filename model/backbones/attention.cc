@@ -34,7 +34,8 @@ void Attention::AddTokens(ops::Residual& residual, const at::Tensor& x,
   const at::Tensor qkv = qkv_.Forward(x)
                              .view({-1, length, 3, heads_, width / heads_})
                              .permute({2, 0, 3, 1, 4});
-  // All tokens have keys and values, but only these have queries.
+  // All tokens have keys and values. Only tokens [first, first + count) have
+  // queries.
   const at::Tensor q = qkv[0].narrow(2, first, count);
   const at::Tensor y = implementation_.Attention(q, qkv[1], qkv[2]);
   // [sequences, heads, count, width / heads] becomes [sequences, count, width].

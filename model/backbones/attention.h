@@ -10,7 +10,7 @@ namespace sfmamba::backbones {
 
 // Multi-head softmax attention over the tokens of each sequence, without a
 // mask. If the residual [sequences, tokens, width] holds only some tokens of
-// each sequence, the result is computed for these tokens only; they still
+// each sequence, the result is computed for these tokens only. They still
 // attend to all tokens of x.
 class Attention : public Mixer {
  public:

@@ -22,11 +22,11 @@ class AuxiliaryTokens {
   // Maps x [sequences, T, width] to [sequences, T + 2, width] in new memory.
   // Returns x if attaches() is false.
   at::Tensor Attach(const at::Tensor& x) const;
-  // Sets the first and the last token of each sequence in x [sequences, T + 2,
-  // width], which is contiguous, unless a partition into windows with ends()
-  // has set them.
+  // Sets the first and the last token of each sequence to the learnable tokens.
+  // Does nothing if there are none. x [sequences, T + 2, width] is contiguous.
   void FillUnset(at::Tensor& x) const;
-  // Returns what a partition sets at the ends of the sequences.
+  // Returns what a partition into windows must set at the ends of the
+  // sequences.
   ops::WindowEnds ends() const;
   // The inverse of Attach(). The result is contiguous.
   static at::Tensor Detach(const at::Tensor& x);

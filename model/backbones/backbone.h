@@ -22,8 +22,8 @@ class Backbone {
   virtual ~Backbone() = default;
 
   // Returns the features of N images of H x W pixels. Mamba blocks run on
-  // `fold_rows` rows (SF-Mamba's B1), which must divide each of Sequences(N, H,
-  // W). 0 gives each sequence its own row.
+  // `fold_rows` rows (SF-Mamba's B1). These must divide every number that
+  // Sequences(N, H, W) returns. 0 gives each sequence its own row.
   virtual layers::Features Forward(const ops::ImageBatch& images,
                                    int64_t fold_rows) const = 0;
 
@@ -31,8 +31,8 @@ class Backbone {
   virtual std::vector<int64_t> Sequences(int64_t images, int64_t height,
                                          int64_t width) const = 0;
 
-  // Returns how many images a processor computes together fastest, at least, if
-  // a batch has as many.
+  // Returns the smallest number of images that a processor computes together at
+  // full speed. A batch may have fewer images.
   virtual int64_t ImagesAtOnce() const { return 1; }
 };
 

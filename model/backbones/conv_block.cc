@@ -10,8 +10,8 @@ layers::Convolution MakeConvolution(
     const weights::StateDict::Scope& norm, int width, int size,
     ops::Activation activation, const ops::Implementation& implementation) {
   layers::Convolution::Shape shape{width, width, /*stride=*/1, size};
-  // The first convolution, which has the activation, is read by the second
-  // alone. The second adds to the stage's map.
+  // Only the second convolution reads the result of the first, which has the
+  // activation. The second convolution adds its result to the stage's map.
   shape.feeds_products = activation != ops::Activation::kNone;
   return layers::Convolution(
       shape, layers::Convolution::Take(convolution, shape, true),

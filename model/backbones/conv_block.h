@@ -16,7 +16,7 @@ class ConvBlock {
   ConvBlock(const weights::StateDict::Scope& scope, int width, int size,
             const ops::Implementation& implementation);
 
-  // x += block(x). May write to x's memory, which must not be shared.
+  // x += block(x). May write to x's memory, which no other tensor may share.
   void Forward(at::Tensor& x) const;
 
  private:

@@ -49,8 +49,9 @@ Convolution::Shape Depthwise(int width, int stride, int size) {
   return shape;
 }
 
-// Returns rest * x + part * d(x), which is a depthwise convolution like d.
-// `part` and `rest` are fp64 [width].
+// Returns rest * x + part * d(x), where d is the depthwise convolution with
+// `weights`. The sum is a depthwise convolution, too. `part` and `rest` are
+// fp64 [width].
 Convolution Mix(const Convolution::Shape& shape, const ops::Weights& weights,
                 const at::Tensor& part, const at::Tensor& rest,
                 const ops::Implementation& implementation) {
@@ -65,7 +66,7 @@ Convolution Mix(const Convolution::Shape& shape, const ops::Weights& weights,
                      implementation);
 }
 
-// Takes a depthwise convolution d as Mix() with 1 - part.
+// Takes a depthwise convolution d. Returns (1 - part) * x + part * d(x).
 Convolution TakeMixed(const weights::StateDict::Scope& scope, int width,
                       int size, const at::Tensor& part,
                       const ops::Implementation& implementation) {
@@ -73,7 +74,7 @@ Convolution TakeMixed(const weights::StateDict::Scope& scope, int width,
   return Mix(shape, TakeFolded(scope, shape), part, 1 - part, implementation);
 }
 
-// Takes a depthwise convolution d as x + d(x).
+// Takes a depthwise convolution d. Returns x + d(x).
 Convolution TakeResidual(const weights::StateDict::Scope& scope, int width,
                          int size, const ops::Implementation& implementation) {
   const Convolution::Shape shape = Depthwise(width, /*stride=*/1, size);
@@ -88,8 +89,8 @@ ops::Weights TakeGate(const weights::StateDict::Scope& scope, int in, int out) {
           scope.Take("bias", {out})};
 }
 
-// Takes a convolution of one pixel of a sequence, [out, in, 1], as a linear
-// layer.
+// Takes a convolution along sequences whose kernel has one pixel, [out, in, 1],
+// as a linear layer.
 layers::Linear TakeLinear(const weights::StateDict::Scope& scope, int in,
                           int out, const ops::Implementation& implementation) {
   return layers::Linear(
@@ -97,7 +98,7 @@ layers::Linear TakeLinear(const weights::StateDict::Scope& scope, int in,
       implementation);
 }
 
-// [N, C, H, W], of any order in memory, as [N, C, H * W].
+// Returns a map [N, C, H, W], of any order in memory, as [N, C, H * W].
 at::Tensor Pixels(const at::Tensor& map) {
   return map.to(at::kFloat).flatten(2);
 }
@@ -121,7 +122,8 @@ StateMixer::StateMixer(const weights::StateDict::Scope& scope, int width,
       hz_(TakeLinear(scope.Sub("hz_proj"), width, 2 * width, implementation)),
       out_(TakeLinear(scope.Sub("out_proj"), width, width, implementation)),
       skip_(scope.Take("D", {1})) {
-  // A is the same for all pixels, so that the softmax over them cancels it.
+  // A is not used. It is the same for all pixels, so that the softmax over them
+  // cancels it.
   scope.Take("A", {states});
 }
 
@@ -273,7 +275,7 @@ layers::Features EfficientVimBackbone::Forward(const ops::ImageBatch& images,
       states = std::move(mixed.states);
     }
     if (maps_ == FeatureMaps::kAll) features.push_back(map);
-    // The states as the pixels of a map.
+    // The states are pooled as if they were the pixels of a map.
     pool(states.transpose(1, 2).unsqueeze(3));
     if (stage < merges_.size()) map = merges_[stage].Forward(map);
   }

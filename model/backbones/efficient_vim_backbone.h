@@ -16,9 +16,9 @@
 
 namespace sfmamba::backbones {
 
-// EfficientViM's mixer. Each pixel is mixed into n hidden states per image, and
-// the states back into each pixel.
-// Source: EfficientViM (arXiv 2411.15241), 4.1, the HSM-SSD layer.
+// EfficientViM's mixer. It mixes the pixels of an image into n hidden states,
+// and then the states back into each pixel. Source: EfficientViM (arXiv
+// 2411.15241), 4.1, the HSM-SSD layer.
 class StateMixer {
  public:
   StateMixer(const weights::StateDict::Scope& scope, int width, int states,
@@ -49,20 +49,21 @@ class EfficientVimBlock {
   StateMixer::Mixed Forward(const at::Tensor& map) const;
 
  private:
-  // `parts` is fp64 [4, width], the layers' weights in their mixes.
+  // `parts` is fp64 [4, width], the weights of the four layers when they are
+  // mixed with their inputs.
   EfficientVimBlock(const weights::StateDict::Scope& scope, int width,
                     int states, int size, const at::Tensor& parts,
                     const ops::Implementation& implementation);
 
-  layers::Convolution dwconv1_, dwconv2_;  // With the mix.
+  layers::Convolution dwconv1_, dwconv2_;  // Include the mix.
   layers::LayerNorm norm_;
   StateMixer mixer_;
-  layers::Convolution fc1_, fc2_;  // fc2 with its weight of the mix.
+  layers::Convolution fc1_, fc2_;  // fc2 includes its weight.
   at::Tensor mixer_weight_;        // [width, 1, 1]
   at::Tensor mlp_rest_;            // [width, 1, 1], 1 minus the MLP's weight.
 };
 
-// What leads to the next stage: an inverted residual of stride 2 with squeeze
+// The layers between two stages: an inverted residual of stride 2 with squeeze
 // and excitation, between two residual depthwise convolutions.
 class EfficientVimMerge {
  public:
@@ -77,10 +78,10 @@ class EfficientVimMerge {
   layers::Linear squeeze_, excite_;
 };
 
-// The backbone of EfficientViM: three stages at strides 16, 32 and 64. The last
-// feature is what the classifier reads, as a map of one pixel: the means of
-// each stage's normalised states, and of the normalised last map. With
-// FeatureMaps::kAll the stages' maps before merging come first.
+// The backbone of EfficientViM, with three stages at strides 16, 32 and 64. The
+// last feature is the input of the classifier, as a map of one pixel. It
+// consists of the means of each stage's normalised states and of the normalised
+// last map. With FeatureMaps::kAll, the stages' maps before merging come first.
 class EfficientVimBackbone : public Backbone {
  public:
   EfficientVimBackbone(const model::BackboneConfig& config, int image_size,
@@ -92,14 +93,14 @@ class EfficientVimBackbone : public Backbone {
   // Every image counts as one sequence.
   std::vector<int64_t> Sequences(int64_t images, int64_t height,
                                  int64_t width) const override;
-  // An image's last maps have few pixels, so that reading the weights takes as
+  // The last maps of an image have few pixels. So reading the weights takes as
   // long as the products of one image.
   int64_t ImagesAtOnce() const override { return 4; }
 
  private:
   const FeatureMaps maps_;
   std::optional<layers::StemConvolution> first_;
-  std::vector<layers::Convolution> stem_;  // Behind first_.
+  std::vector<layers::Convolution> stem_;  // After first_.
   std::vector<std::vector<EfficientVimBlock>> stages_;
   std::vector<EfficientVimMerge> merges_;
   std::vector<layers::LayerNorm> norms_;  // Three for states, one for the map.

@@ -35,7 +35,7 @@ HybridBackbone::HybridBackbone(const model::BackboneConfig& config,
       output_norms_.emplace_back(scope.Sub(absl::StrCat("outnorm", stage)),
                                  config.width(stage), implementation);
     }
-    // Nothing follows stage 4, and the trunk's own blocks have strides.
+    // No stage follows stage 4, and the trunk's own blocks downsample.
     if (stage == 3 || in_trunk) continue;
     const layers::Convolution::Shape shape{config.width(stage),
                                            config.width(stage + 1),

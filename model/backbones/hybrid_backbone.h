@@ -15,11 +15,11 @@
 namespace sfmamba::backbones {
 
 // The backbone of MambaVision (arXiv 2407.08083) and of SF-Mamba (arXiv
-// 2603.16423): two convolution stages and two token stages. A LiteTrunk may
-// replace the first two or three. The features are the stages' maps before
-// downsampling, or the trunk's maps of the same strides. With output_norms, a
-// LayerNorm is applied to each feature, in fp32, but not to the next stage's
-// input.
+// 2603.16423). It has two convolution stages and two token stages. A LiteTrunk
+// may replace the first two or three stages. The features are the stages' maps
+// before downsampling, or the trunk's maps of the same strides. With
+// output_norms, a LayerNorm is applied to each feature, in fp32, but not to the
+// next stage's input.
 class HybridBackbone : public Backbone {
  public:
   HybridBackbone(const model::BackboneConfig& config, int image_size,
@@ -34,13 +34,14 @@ class HybridBackbone : public Backbone {
  private:
   // Appends a stage's map, normalised if there are output norms.
   void Add(const at::Tensor& map, layers::Features* features) const;
-  // Runs the layers before the token stages, which append their maps, and
-  // returns the input of these.
+  // Runs the layers before the token stages and appends their maps to
+  // `features`. Returns the input of the first token stage.
   at::Tensor ForwardConvolutions(const ops::ImageBatch& images,
                                  layers::Features* features) const;
-  // Runs ForwardConvolutions() on each part that the implementation makes of
-  // the images. A map may stay in the cache from one convolution to the next if
-  // its image passes through all of them alone.
+  // Divides the images into parts, as the implementation wants, and runs
+  // ForwardConvolutions() on each part. If an image passes through all
+  // convolutions alone, its map may stay in the cache from one convolution to
+  // the next.
   at::Tensor ForwardParts(const ops::ImageBatch& images,
                           layers::Features* features) const;
 
@@ -51,7 +52,7 @@ class HybridBackbone : public Backbone {
   std::optional<PatchEmbed> patch_embed_;
   std::vector<ConvStage> conv_stages_;    // Stages 1 and 2.
   std::vector<TokenStage> token_stages_;  // Stage 3, unless replaced, and 4.
-  std::vector<layers::Convolution> downsamples_;  // Between the own stages.
+  std::vector<layers::Convolution> downsamples_;  // Between these stages.
   std::vector<layers::LayerNorm> output_norms_;   // One per stage, or none.
 };
 

@@ -12,7 +12,7 @@ constexpr int kStemChannels = 32;
 
 struct BlockShape {
   int kernel, stride, expansion, in, out;
-  int map_stride = 0;  // The returned map's stride; 0: the result is no map.
+  int map_stride = 0;  // The stride of the returned map; 0: not returned.
 };
 
 constexpr BlockShape kBlocks[] = {
@@ -56,7 +56,7 @@ LiteTrunk::LiteTrunk(const weights::StateDict::Scope& scope, int stride,
     const weights::StateDict::Scope block =
         scope.Sub(absl::StrCat("blocks.", blocks_.size()));
     const int width = shape.in * shape.expansion;
-    // The first block, of expansion 1, has no such layer.
+    // The first block does not expand the channels.
     std::optional<layers::Convolution> expand;
     if (shape.expansion > 1) {
       expand = TakeUnit(block.Sub("expand"),
@@ -92,7 +92,7 @@ std::vector<at::Tensor> LiteTrunk::Forward(
   std::vector<at::Tensor> maps;
   at::Tensor x = stem_.Forward(images);
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    // No residual block follows a map, so no map is overwritten.
+    // A residual block overwrites its input, but none follows a returned map.
     x = blocks_[i].Forward(std::move(x));
     if (kBlocks[i].map_stride > 0) maps.push_back(x);
   }

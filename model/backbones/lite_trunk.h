@@ -14,20 +14,20 @@
 namespace sfmamba::backbones {
 
 // The layers of EfficientNet-Lite0 down to stride 16, or to the first block of
-// stride 32: a convolution and eleven or twelve inverted residual blocks, with
-// a BatchNorm after each convolution. The "lite" form has ReLU6 and no
-// squeeze-excitation. Padding is symmetric. Immutable, so thread-safe.
-// Source: EfficientNet (arXiv 1905.11946), section 4.
+// stride 32. These are a convolution and eleven or twelve inverted residual
+// blocks. Each convolution is followed by a BatchNorm. The "lite" form has
+// ReLU6 and no squeeze-excitation. Padding is symmetric. Immutable, so
+// thread-safe. Source: EfficientNet (arXiv 1905.11946), section 4.
 class LiteTrunk {
  public:
-  // `stride`, 16 or 32, is that of the last map. `image_size` is the expected
-  // side of the images, a hint.
+  // `stride` is the stride of the last map, 16 or 32. `image_size` is the
+  // expected side of the images, a hint.
   LiteTrunk(const weights::StateDict::Scope& scope, int stride, int image_size,
             const ops::Implementation& implementation);
 
-  // Maps images of H x W pixels to maps [N, C, ceil(H / stride),
-  // ceil(W / stride)] of 24, 40, 112 and 192 channels, at strides 4, 8, 16 and
-  // 32, down to the last one.
+  // Maps images of H x W pixels to maps [N, C, ceil(H / stride), ceil(W /
+  // stride)]. They have 24, 40, 112 and 192 channels at strides 4, 8, 16 and
+  // 32. The last one has the stride that was given to the constructor.
   std::vector<at::Tensor> Forward(const ops::ImageBatch& images) const;
 
  private:

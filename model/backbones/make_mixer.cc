@@ -19,8 +19,8 @@ std::unique_ptr<Mixer> MakeMixer(const weights::StateDict::Scope& scope,
                                        gamma, implementation);
   }
   if (config.scan == model::ScanMode::kParallelAddVim) {
-    // Vim's own mixer has twice as many channels as the width; the ablation
-    // keeps their number.
+    // Vim's own mixer scans twice as many channels as the width. The ablation
+    // scans as many channels as the width.
     const VimMixer::Shape shape = {width, /*expand=*/1, /*backward=*/true};
     return std::make_unique<VimMixer>(scope, shape, gamma, implementation);
   }

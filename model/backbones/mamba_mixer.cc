@@ -7,8 +7,8 @@ namespace sfmamba::backbones {
 namespace {
 
 constexpr int kStates = 8;
-// MambaVision adds dt's bias in the linear layer and again in the scan, and
-// weights are trained with that. Here it is doubled once, at load.
+// MambaVision adds dt's bias twice, in the linear layer and in the scan, and
+// trains weights with that. Here the bias is doubled once, at load.
 constexpr double kDtBiasScale = 2;
 
 SsmBranch::Shape BranchShape(int width, int reversed_scans) {

@@ -15,11 +15,12 @@
 
 namespace sfmamba::backbones {
 
-// A convolution of stride 2 and a LayerNorm, in the order of the form.
+// A convolution of stride 2 and a LayerNorm. If MambaOutConfig::rw, the
+// LayerNorm comes first.
 class MambaOutDownsample {
  public:
-  // Leads to stage `stage` (1..3). `size` is the expected side of the input, a
-  // hint.
+  // Downsamples the input of stage `stage` (1..3). `size` is the expected side
+  // of this input, a hint.
   MambaOutDownsample(const weights::StateDict::Scope& scope,
                      const model::MambaOutConfig& config, int stage, int size,
                      const ops::Implementation& implementation);

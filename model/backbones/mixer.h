@@ -15,12 +15,12 @@ class Mixer {
   virtual ~Mixer() = default;
 
   // residual += gamma * mixer(x), where gamma is the block's layer scale, if
-  // any. Both are [rows, tokens, width], contiguous. Each `length` consecutive
-  // tokens are a sequence. In a folded batch a row consists of several
-  // sequences.
+  // any. `residual` and x are [rows, tokens, width], contiguous. Each `length`
+  // consecutive tokens are a sequence. In a folded batch a row consists of
+  // several sequences.
   virtual void AddTo(ops::Residual& residual, const at::Tensor& x,
                      int64_t length) const = 0;
-  // AddTo() for a residual that holds only some consecutive tokens of each
+  // Like AddTo(), but the residual holds only some consecutive tokens of each
   // sequence, from token `first` on. Each row of x is a sequence. Throws
   // c10::Error unless the mixer is attention.
   virtual void AddToPart(ops::Residual& /*residual*/, const at::Tensor& /*x*/,

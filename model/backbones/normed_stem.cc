@@ -3,7 +3,8 @@
 namespace sfmamba::backbones {
 namespace {
 
-// StemConvolution with a bias and neither norm nor activation.
+// Takes a StemConvolution that has a bias, but neither a norm nor an
+// activation.
 layers::StemConvolution TakeFirst(const weights::StateDict::Scope& scope,
                                   int out, int image_size,
                                   const ops::Implementation& implementation) {

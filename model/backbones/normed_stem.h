@@ -19,9 +19,10 @@ layers::Convolution TakeHalving(const weights::StateDict::Scope& scope, int in,
                                 int out, int size,
                                 const ops::Implementation& implementation);
 
-// A stem of two convolutions of stride 2, to half the width and to the width,
-// each followed by a LayerNorm, the first of which may be missing. An
-// activation stands before the second convolution.
+// A stem of two convolutions of stride 2. The first computes half of `width`
+// channels, and the second all of them. Each is followed by a LayerNorm, but
+// the first LayerNorm may be missing. An activation comes before the second
+// convolution.
 class NormedStem {
  public:
   struct Names {

@@ -64,8 +64,8 @@ void SsmBranch::Forward(const at::Tensor& u, int64_t length,
   scan_->Forward({u.narrow(2, 0, forward), dt.narrow(2, 0, forward), B, C},
                  length, y.narrow(2, 0, forward));
   if (reversed == 0) return;
-  // The kernel scans forward only. B and C belong to tokens, so they are
-  // reversed with them.
+  // The kernel scans forward only. B and C have a row for each token, so they
+  // are reversed, too.
   const ops::ScanInputs inputs = {
       Reversed(u.narrow(2, forward, reversed), length),
       Reversed(dt.narrow(2, forward, reversed), length), Reversed(B, length),
@@ -93,8 +93,8 @@ void ConvolvedSsmBranch::Forward(const at::Tensor& x, int64_t length,
 
 void ConvolvedSsmBranch::AddBackward(const at::Tensor& x, int64_t length,
                                      const at::Tensor& y) const {
-  // x is reversed before the convolution: a causal one, Vim's, must look back
-  // in the direction of the scan.
+  // x is reversed before the convolution. A causal convolution, such as Vim's,
+  // must look back in the direction of the scan.
   const at::Tensor backward = EmptyLike(x);
   Forward(Reversed(x, length), length, backward);
   y.add_(Reversed(backward, length));

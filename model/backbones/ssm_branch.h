@@ -25,8 +25,8 @@ class SsmBranch {
     int rank;              // The rank of dt's projection.
     int states;            // States per channel.
     double dt_bias_scale;  // The factor of dt's bias.
-    // The number of channels, at the end, that are scanned backward. This is an
-    // ablation.
+    // The last channels, of which there are this many, are scanned backward.
+    // This is an ablation.
     int reversed_scans = 0;
   };
 
@@ -48,7 +48,7 @@ class SsmBranch {
   std::unique_ptr<const ops::SelectiveScanOp> scan_, reversed_scan_;
 };
 
-// A branch behind a short convolution of its own, which computes u.
+// An SsmBranch with its own short convolution, which computes u from x.
 class ConvolvedSsmBranch {
  public:
   // `conv` is the convolution's name, to which `suffix` is appended too.
@@ -58,9 +58,10 @@ class ConvolvedSsmBranch {
                      absl::string_view suffix, const SsmBranch::Shape& shape,
                      const ops::Implementation& implementation);
 
-  // Computes y from x, with shapes as above.
+  // Computes y from x. Shapes are as for SsmBranch::Forward().
   void Forward(const at::Tensor& x, int64_t length, const at::Tensor& y) const;
-  // Adds to y the result of Forward() on the reversed sequences, reversed back.
+  // Reverses the sequences, runs Forward(), reverses the result and adds it to
+  // y.
   void AddBackward(const at::Tensor& x, int64_t length,
                    const at::Tensor& y) const;
 

@@ -91,16 +91,16 @@ at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
   at::Tensor x;
   if (split) {
     x = CutSequences(stream.Sum(), sub, attached);
-    // All tokens are needed: padding lies inside of sub-windows, not behind.
+    // All tokens are needed, because padding may lie within every sub-window.
     x = RunAttention(ops::Residual(x), attached, x.size(1));
     x = windows_->Reverse(x, sub).view(
         {-1, grid.height * grid.width, x.size(2)});
   } else {
-    // Rows beyond the bottom of the map are dropped if there is one window.
+    // If there is only one window, its rows below the map are dropped.
     const int64_t height =
         grid.windows() == 1 ? windows_->RowsNeeded(grid) : grid.height;
     x = RunAttention(std::move(stream), attached, height * grid.width);
-    // RunAttention() may have kept more than it had to.
+    // RunAttention() may have computed more rows than it had to.
     grid.height = x.size(1) / grid.width;
   }
   return windows_->ReverseToMap(x, grid);
@@ -108,13 +108,13 @@ at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
 
 void TokenStage::RunMamba(ops::Residual& x, int64_t fold_rows) const {
   const std::vector<int64_t> sizes = x.sizes().vec();
-  // Folding: the sequences lie end to end already, so rows of several are a
-  // view.
+  // Folding needs no copy, because the sequences lie one after another in
+  // memory.
   x.View({fold_rows, -1, sizes[2]});
   for (size_t i = 0; i < mamba_.size(); ++i) {
-    // The paper exchanges the tokens after each block. Here the next block does
-    // it. After the last block it is omitted, since attention does not depend
-    // on positions.
+    // The paper exchanges the auxiliary tokens after each block. Here the next
+    // block does this before it runs. After the last block there is no
+    // exchange, since attention does not depend on positions.
     mamba_[i].Forward(x, sizes[1], tokens_.swaps() && i > 0);
   }
   x.View(sizes);
@@ -130,7 +130,7 @@ at::Tensor TokenStage::RunAttention(ops::Residual x, bool attached,
     const int64_t first = detaches ? 1 : 0;
     int64_t count = length - 2 * first;
     if (last) count = std::min(count, needed);
-    // Nothing reads what the block would compute of the other tokens.
+    // Nothing reads the results of this block for other tokens.
     if (count < length) {
       attention_[i].ForwardPart(x, first, count);
     } else {

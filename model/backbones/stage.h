@@ -40,7 +40,7 @@ class TokenStage {
              const model::BackboneConfig& config,
              const ops::Implementation& implementation);
 
-  // Maps x [N, width, H, W] to a map of the same shape and reuses x's memory if
+  // Maps x [N, width, H, W] to a map of the same shape. Reuses x's memory if
   // possible. The Mamba blocks run on `fold_rows` rows, a divisor of
   // Sequences(N, H, W).
   at::Tensor Forward(const at::Tensor& x, int64_t fold_rows) const;
@@ -50,11 +50,12 @@ class TokenStage {
 
  private:
   // Sets `grid` to the windows of a map of this size. Returns true if attention
-  // blocks use smaller windows; `sub` is then set to the partition of a window.
+  // blocks use smaller windows. In this case `sub` is set to the partition of a
+  // window.
   bool Windows(int64_t height, int64_t width, ops::WindowGrid* grid,
                ops::WindowGrid* sub) const;
-  // Returns the residual stream: the map's windows as sequences, with auxiliary
-  // tokens.
+  // Returns the residual stream. It consists of the map's windows as sequences,
+  // with auxiliary tokens.
   at::Tensor Enter(const at::Tensor& map, const ops::WindowGrid& grid) const;
   // Partitions each sequence of x into the windows of `grid`. If `attached`,
   // the sequence has auxiliary tokens, and each window gets copies of them.

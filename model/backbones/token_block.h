@@ -18,7 +18,7 @@ namespace sfmamba::backbones {
 // residual stream through a LayerNorm and adds its result to the stream.
 class TokenBlock {
  public:
-  // Block `block` of stage `stage` (2 or 3).
+  // Makes block `block` of stage `stage` (2 or 3).
   TokenBlock(const weights::StateDict::Scope& scope,
              const model::BackboneConfig& config, int stage, int block,
              const ops::Implementation& implementation);
@@ -26,8 +26,8 @@ class TokenBlock {
   // Each `length` consecutive tokens of x are a sequence. With `swap`, the
   // first and the last token of each sequence are exchanged before the mixer.
   void Forward(ops::Residual& x, int64_t length, bool swap) const;
-  // Runs an attention block, where each row of x is a sequence, for tokens
-  // [first, first + count) of each sequence only and drops the others from x.
+  // Runs an attention block for tokens [first, first + count) of each sequence
+  // only. Drops all other tokens from x. Each row of x is a sequence.
   void ForwardPart(ops::Residual& x, int64_t first, int64_t count) const;
 
  private:

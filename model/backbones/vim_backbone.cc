@@ -77,8 +77,8 @@ layers::Features VimBackbone::Forward(const ops::ImageBatch& images,
       x.view({fold_rows > 0 ? fold_rows : count, -1, width}));
   for (size_t i = 0; i < layers_.size(); ++i) {
     at::Tensor& sum = residual.Sum();
-    // The paper exchanges the tokens after each block. After the last one it
-    // would have no effect, since only the class token is read.
+    // The paper exchanges the auxiliary tokens after each block. After the last
+    // block this would have no effect, since only the class token is read.
     if (tokens_.swaps() && i > 0) sum = ops::SwapEnds(sum, length);
     layers_[i].mixer->AddTo(
         residual, at::rms_norm(sum, {width}, layers_[i].norm, kEps), length);

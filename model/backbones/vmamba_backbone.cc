@@ -119,7 +119,7 @@ layers::Features VMambaBackbone::Forward(const ops::ImageBatch& images,
   for (size_t stage = 0; stage < stages_.size(); ++stage) {
     const int64_t height = map.size(2), width = map.size(3);
     const ops::WindowGrid whole = {height, width, height, width};
-    // The map's memory becomes the residual stream's, where types allow it.
+    // The residual stream takes over the map's memory if the types allow it.
     ops::Residual x(windows_->Partition(map.permute({0, 2, 3, 1}), whole,
                                         ops::WindowEnds::kNone));
     for (const VMambaBlock& block : stages_[stage]) {

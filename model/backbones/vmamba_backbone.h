@@ -35,7 +35,7 @@ class CrossScanMixer {
   layers::Linear out_;
 };
 
-// A block: the mixer and an MLP, each of the normalised pixels.
+// A block of the mixer and an MLP. Each reads the pixels through a LayerNorm.
 class VMambaBlock {
  public:
   VMambaBlock(const weights::StateDict::Scope& scope,
@@ -77,7 +77,7 @@ class VMambaBackbone : public Backbone {
   const FeatureMaps maps_;
   NormedStem stem_;
   std::vector<std::vector<VMambaBlock>> stages_;
-  std::vector<Downsample> downsamples_;          // Behind stages 0 to 2.
+  std::vector<Downsample> downsamples_;          // After stages 0 to 2.
   std::vector<layers::LayerNorm> output_norms_;  // One per stage, or none.
   std::unique_ptr<const ops::WindowOp> windows_;
 };

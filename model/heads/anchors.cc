@@ -7,8 +7,8 @@ namespace sfmamba::heads {
 Anchors::Anchors(int stride, float scale, const std::vector<float>& ratios)
     : stride_(stride) {
   for (const float ratio : ratios) {
-    // Ratios are height / width; the area stays the same. The factors are in
-    // the reference's order, because fp32 rounds after each.
+    // Ratios are height / width. All boxes have the same area. The factors are
+    // in the reference's order, because fp32 rounds after each of them.
     const float root = std::sqrt(ratio);
     const float half_width = 0.5f * (stride * (1 / root) * scale);
     const float half_height = 0.5f * (stride * root * scale);

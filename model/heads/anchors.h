@@ -9,8 +9,8 @@
 namespace sfmamba::heads {
 
 // The anchors of one level of a pyramid. Around the corner of every pixel there
-// is a box of each ratio (height / width), with the area of a square of `scale`
-// strides. Source: docs/heads.md, "Anchors and proposals".
+// is a box of each ratio (height / width). It has the area of a square whose
+// side is `scale` strides. Source: docs/heads.md, "Anchors and proposals".
 class Anchors {
  public:
   Anchors(int stride, float scale, const std::vector<float>& ratios);

@@ -9,17 +9,18 @@
 namespace sfmamba::heads {
 namespace {
 
-// |ln(16 / 1000)|: a side grows or shrinks at most 62.5-fold, and exp() of a
-// wild delta cannot overflow.
+// The limit of exponents, |ln(16 / 1000)|. A side grows or shrinks at most
+// 62.5-fold, so that exp() of a wild delta cannot overflow.
 constexpr float kMaxExponent = 4.135166556742356f;
 
-// Returns deltas 4 * slot .. 4 * slot + 3 of a row.
+// Returns the four deltas of slot `slot` in a row.
 Deltas DeltasAt(const float* row, int64_t slot) {
   const float* deltas = row + 4 * slot;
   return {deltas[0], deltas[1], deltas[2], deltas[3]};
 }
 
-// Returns a box's first and last coordinate on an axis.
+// Returns the first and the last coordinate of the moved and scaled box on an
+// axis.
 std::pair<float, float> DecodeSide(float low, float high, float shift,
                                    float exponent) {
   const float centre = (low + high) * 0.5f;
@@ -85,7 +86,8 @@ at::Tensor RefineBoxes(const at::Tensor& boxes, const at::Tensor& logits,
   const bool agnostic = deltas.size(1) == 4;
   for (int64_t i = 0; i < boxes.size(0); ++i) {
     const float* scores = logits.const_data_ptr<float>() + i * logits.stride(0);
-    // The background, the last column, has no deltas: it does not compete.
+    // The background is the last column and has no deltas, so it does not
+    // compete.
     const int64_t label = std::max_element(scores, scores + classes) - scores;
     const float* row = deltas.const_data_ptr<float>() + i * deltas.stride(0);
     const model::Box box =

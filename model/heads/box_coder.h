@@ -25,8 +25,8 @@ model::Box ClipBox(const model::Box& box, int height, int width);
 model::Box BoxAt(const at::Tensor& boxes, int64_t row);
 void SetBox(const at::Tensor& boxes, int64_t row, const model::Box& box);
 
-// Returns boxes [n, 4] moved by deltas [n, 4 K], K boxes per row, and clipped,
-// [n, 4 K].
+// Moves each of boxes [n, 4] in K ways, by deltas [n, 4 K], and clips the
+// results. Returns them as [n, 4 K].
 at::Tensor DecodeBoxes(const at::Tensor& boxes, const at::Tensor& deltas,
                        const Deltas& stds, int height, int width);
 

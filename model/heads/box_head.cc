@@ -8,8 +8,9 @@ namespace sfmamba::heads {
 namespace {
 
 constexpr double kEps = 1e-5;
-// Regions that go through the convolutions together in a thread's cache. The
-// number is small enough to divide the usual 1000 regions evenly.
+// The number of regions that pass through the convolutions together, in a
+// thread's cache. It is small enough that threads can divide the usual 1000
+// regions evenly.
 constexpr int64_t kRegionsAtOnce = 50;
 
 // Rearranges the inputs of a linear layer on maps [C, S, S] for maps that are
@@ -61,7 +62,7 @@ std::vector<layers::Linear> MakeHidden(
   return fcs;
 }
 
-// Makes one layer of the two outputs, which read the same features.
+// Makes one layer for both outputs, since they read the same features.
 layers::Linear MakeOutput(const model::DetectorConfig& config, int num_classes,
                           const weights::StateDict::Scope& scope,
                           const ops::Implementation& implementation) {

@@ -32,9 +32,9 @@ class BoxHead {
   BoxOutput Forward(const at::Tensor& features) const;
 
  private:
-  // Returns the convolutions' result as [n, S * S * C]. The regions are divided
-  // among the threads. Each thread runs a few regions through all layers, so
-  // that they stay in its cache.
+  // Returns the result of the convolutions as [n, S * S * C]. The regions are
+  // divided among the threads. Each thread runs a few regions through all
+  // layers, so that their maps stay in its cache.
   at::Tensor Trunk(const at::Tensor& features) const;
 
   const ops::Implementation& implementation_;

@@ -13,7 +13,7 @@
 namespace sfmamba::heads {
 namespace {
 
-constexpr double kNeckEps = 1e-3;  // EfficientNet-Lite0's.
+constexpr double kNeckEps = 1e-3;  // The eps of EfficientNet-Lite0.
 
 std::vector<float> ToVector(const at::Tensor& row) {
   const at::Tensor values = row.contiguous();
@@ -21,7 +21,8 @@ std::vector<float> ToVector(const at::Tensor& row) {
   return std::vector<float>(data, data + values.numel());
 }
 
-// The one of `classes` (empty: of all) with the greatest logit, ties by id.
+// Returns the class with the greatest logit, among `classes` or among all if
+// `classes` is empty. If logits are equal, returns the smaller id.
 int BestClass(const std::vector<float>& logits,
               const std::vector<int>& classes) {
   int best = classes.empty() ? 0 : classes[0];
@@ -38,8 +39,9 @@ int BestClass(const std::vector<float>& logits,
   return best;
 }
 
-// The layers of ClassifierConfig behind `norm`, as one: nothing stands between
-// them but products.
+// Takes the BatchNorm `norm` and the two convolutions of ClassifierConfig after
+// it as one convolution. This is possible because there is no activation
+// between them.
 layers::Convolution TakeNeck(const model::ModelConfig& config,
                              const ops::BatchNorm& norm,
                              const weights::StateDict::Scope& scope,
@@ -63,9 +65,9 @@ layers::Convolution TakeNeck(const model::ModelConfig& config,
       ops::Activation::kRelu6, implementation);
 }
 
-// Takes the classifiers of EfficientViM, which are sums over the features'
-// parts, weighted by a softmax, as one. A distilled model's second sum counts
-// as much as the first.
+// Takes the classifiers of EfficientViM as one layer. Each of them reads one
+// part of the features, and a softmax gives their weights in the sum. A
+// distilled model has a second sum, which counts as much as the first.
 ops::Weights TakeWeightedHeads(const model::ModelConfig& config,
                                const weights::StateDict::Scope& scope) {
   const model::EfficientVimConfig& own = config.backbone.efficient_vim;
@@ -184,8 +186,8 @@ std::vector<model::Result> ClassificationHead::ToResults(
 void ClassificationHead::AddHeatMap(const at::Tensor& map,
                                     const std::vector<int>& classes,
                                     model::Classification* result) const {
-  // Norm, mean and head are linear, so the logits of the positions, each pooled
-  // alone, have the image's logits as their mean.
+  // Norm, mean and head are linear. If each position is pooled alone, the mean
+  // of the positions' logits is therefore the image's logit.
   const at::Tensor positions =
       map.permute({1, 2, 0}).reshape({-1, map.size(0), 1, 1});
   const at::Tensor logits = head_.Forward(pooling_->Forward(positions));

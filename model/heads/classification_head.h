@@ -14,10 +14,11 @@
 
 namespace sfmamba::heads {
 
-// A linear classifier on the embedding, which is the last map, normalised
-// (VMamba: each pixel) and pooled, the pooled result of a neck on the
-// normalised map, or MambaOut's layers behind the pooled map. But for the
-// neck's product it computes in fp32 whatever the backbone's type is.
+// A linear classifier on the embedding, a vector that is computed from the last
+// map. By default the map is normalised and pooled. VMamba normalises each
+// pixel. If ClassifierConfig has layers (the neck), they come before the
+// pooling. MambaOut has more layers after the pooling. All except the neck's
+// product is computed in fp32, whatever the backbone's type is.
 class ClassificationHead : public Head {
  public:
   ClassificationHead(const model::ModelConfig& config,
@@ -39,20 +40,21 @@ class ClassificationHead : public Head {
       const at::Tensor& answers, absl::Span<const ImageInfo> images) const;
 
  private:
-  // The last map, behind the neck or the LayerNorm if there is one.
+  // Returns the last map, after the neck or the LayerNorm if there is one.
   at::Tensor LastMap(const layers::Features& features) const;
-  // Answers() of such a map.
+  // Returns Answers() for a result of LastMap().
   at::Tensor AnswersOf(const at::Tensor& map) const;
-  // Adds to `result` the heat map of the best of `classes` (empty: of all).
-  // `map` [C, H, W] is the image's part of LastMap().
+  // Adds to `result` the heat map of the best class, among `classes` or among
+  // all if `classes` is empty. `map` [C, H, W] is the image's part of
+  // LastMap().
   void AddHeatMap(const at::Tensor& map, const std::vector<int>& classes,
                   model::Classification* result) const;
 
   int num_classes_;
-  std::optional<layers::Convolution> neck_;    // With the norm before it.
+  std::optional<layers::Convolution> neck_;    // Includes the norm before it.
   std::optional<layers::LayerNorm> map_norm_;  // VMamba's.
   std::unique_ptr<const ops::PoolingOp> pooling_;
-  std::optional<MlpEmbedding> mlp_;  // Behind the pooling, if there is one.
+  std::optional<MlpEmbedding> mlp_;  // After the pooling, if there is one.
   layers::Linear head_;
 };
 

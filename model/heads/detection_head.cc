@@ -44,9 +44,8 @@ at::Tensor PerCoordinate(double x, double y) {
   return at::tensor({x, y, x, y}, at::kFloat);
 }
 
-// Division by the factors and multiplication by their inverses round
-// differently. The reference divides if the model has masks and multiplies
-// otherwise.
+// Dividing by the factors and multiplying by their inverses round differently.
+// The reference divides if the model has masks, and multiplies if it has none.
 at::Tensor DivideByScale(const at::Tensor& boxes, const ImageInfo& image) {
   const auto [x, y] = Scale(image);
   return boxes / PerCoordinate(x, y);
@@ -114,8 +113,8 @@ model::Detections DetectionHead::Detect(const layers::Features& features,
                                         const ImageInfo& image) const {
   const layers::Features pyramid = neck_.Forward(features);
   const std::vector<at::Tensor> levels = rpn_.Forward(pyramid);
-  // Every output is checked before scores are compared: a NaN has no order, and
-  // sorting or suppressing it would answer anything.
+  // Every output is checked before scores are compared. A NaN has no order, so
+  // that sorting and suppression would give arbitrary results.
   if (!AreFinite(levels)) return NotFinite();
   at::Tensor rois = rpn_.Select(levels, image.height, image.width).boxes;
   if (rois.size(0) == 0) return {};
@@ -161,8 +160,8 @@ std::optional<DetectionHead::BoxPredictions> DetectionHead::PredictBoxes(
     logits = stage == 0 ? output.logits : logits + output.logits;
     const Deltas& stds = config_.box_stds[stage];
     if (stage + 1 == roi_.stages()) {
-      // The mean is of logits, whereas masks average probabilities; both are
-      // the reference's.
+      // The reference averages logits here, but averages probabilities for
+      // masks.
       return BoxPredictions{
           DecodeBoxes(rois, output.deltas, stds, image.height, image.width),
           at::softmax(logits / static_cast<double>(roi_.stages()), 1)};

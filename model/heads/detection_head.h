@@ -39,8 +39,8 @@ class DetectionHead : public Head {
   model::Detections Detect(const layers::Features& features,
                            const ImageInfo& image) const;
 
-  // Returns the box stages' predictions for at least one proposal, or nothing
-  // if they are not finite.
+  // Returns the predictions of the box stages for at least one proposal.
+  // Returns nothing if they are not finite.
   std::optional<BoxPredictions> PredictBoxes(const layers::Features& pyramid,
                                              at::Tensor rois,
                                              const ImageInfo& image) const;

@@ -50,7 +50,8 @@ layers::Features FeaturePyramid::Forward(
     }
     pyramid[i] = implementation_.RoiMap(outputs_[i].Forward(merged));
   }
-  // The fifth map, for the largest anchors, is every second row and column.
+  // The fifth map, for the largest anchors, has every second row and column of
+  // the fourth.
   pyramid.push_back(implementation_.RoiMap(
       pyramid.back().slice(2, 0, {}, 2).slice(3, 0, {}, 2)));
   return pyramid;

@@ -33,7 +33,8 @@ class Head {
       const layers::Features& features,
       absl::Span<const ImageInfo> images) const = 0;
 
-  // The head itself if it is a classifier, whose Forward() has two steps.
+  // Returns the head itself if it is a classifier, whose Forward() has two
+  // steps. Returns null for other heads.
   virtual const ClassificationHead* AsClassifier() const { return nullptr; }
 };
 

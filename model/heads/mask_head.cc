@@ -8,8 +8,9 @@
 namespace sfmamba::heads {
 namespace {
 
-// Regions that go through the layers together in a thread's cache. The number
-// is small enough to divide the usual 100 regions evenly.
+// The number of regions that pass through the layers together, in a thread's
+// cache. It is small enough that threads can divide the usual 100 regions
+// evenly.
 constexpr int64_t kRegionsAtOnce = 10;
 
 std::vector<layers::Convolution> MakeConvolutions(

@@ -13,8 +13,8 @@
 namespace sfmamba::heads {
 
 // The layers of MambaOut between the pooled last map and the classes: a
-// LayerNorm, a linear layer, GELU and, but for MambaOutConfig::rw, another
-// LayerNorm. All are fp32. Immutable, so thread-safe.
+// LayerNorm, a linear layer, GELU and another LayerNorm. The last one is
+// missing if MambaOutConfig::rw. All are fp32. Immutable, so thread-safe.
 class MlpEmbedding {
  public:
   // Takes "norm.*" and "pre_logits.*".

@@ -7,7 +7,7 @@
 namespace sfmamba::heads {
 namespace {
 
-// Returns which classes are considered.
+// Returns for each class whether it is considered.
 std::vector<bool> Wanted(const std::vector<int>& listed, int64_t classes) {
   std::vector<bool> wanted(classes, listed.empty());
   for (const int label : listed) {
@@ -17,8 +17,8 @@ std::vector<bool> Wanted(const std::vector<int>& listed, int64_t classes) {
 }
 
 // Returns row * classes + class for every probability of a considered class
-// that exceeds the threshold, in ascending order: of equal scores, suppression
-// keeps the first.
+// that exceeds the threshold. The order is ascending, because suppression keeps
+// the first of equal scores.
 std::vector<int64_t> Candidates(const at::Tensor& probabilities,
                                 const MulticlassNmsOptions& options) {
   const int64_t classes = probabilities.size(1) - 1;

@@ -9,13 +9,13 @@ namespace sfmamba::heads {
 
 struct MulticlassNmsOptions {
   float score_threshold = 0.05f;  // Greater scores are kept.
-  float iou_threshold = 0.5f;     // Greater IoUs are suppressed.
+  float iou_threshold = 0.5f;     // Boxes with greater IoUs are suppressed.
   int max_kept = 100;
   std::vector<int> classes;     // The classes to consider; empty means all.
   bool class_agnostic = false;  // Suppress across classes.
 };
 
-// The remaining boxes, the best first.
+// The boxes that remain after suppression, the best first.
 struct ScoredBoxes {
   at::Tensor boxes;    // [k, 4]
   at::Tensor scores;   // [k]

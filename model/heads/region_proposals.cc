@@ -25,7 +25,7 @@ layers::Convolution MakeHidden(int channels,
                              ops::Activation::kRelu, implementation);
 }
 
-// Makes one convolution of the two outputs, which read the same map.
+// Makes one convolution for both outputs, since they read the same map.
 layers::Convolution MakeOutput(int channels, int anchors,
                                const weights::StateDict::Scope& scope,
                                const ops::Implementation& implementation) {
@@ -50,7 +50,8 @@ struct ScoredAnchor {
   int64_t index;
 };
 
-// A total order, so that equal scores do not depend on the sorting algorithm.
+// Defines a total order, so that the result does not depend on the sorting
+// algorithm if scores are equal.
 bool IsBetter(const ScoredAnchor& a, const ScoredAnchor& b) {
   return a.score != b.score ? a.score > b.score : a.index < b.index;
 }
@@ -61,8 +62,8 @@ std::vector<ScoredAnchor> BestAnchors(const at::Tensor& level, int64_t count) {
   const int64_t channels = level.size(2), anchors = channels / 5;
   const int64_t pixels = level.numel() / channels;
   const float* values = level.const_data_ptr<float>();
-  // The sigmoid is compared, not the logit: it rounds large logits to equal
-  // scores, and the reference orders those by index.
+  // The sigmoids are compared, and not the logits. Large logits round to equal
+  // sigmoids, which the reference orders by index.
   std::vector<ScoredAnchor> best;
   best.reserve(pixels * anchors);
   for (int64_t i = 0; i < pixels; ++i) {

@@ -32,8 +32,8 @@ class RegionProposals {
                   const ops::Implementation& implementation);
 
   // Returns [H, W, 5 A], fp32 and contiguous, for each level's map [1, C, H,
-  // W]: the A logits of each pixel, then the four deltas of each of its A
-  // anchors.
+  // W]. A is the number of anchors per pixel. A pixel's A logits come first,
+  // followed by the four deltas of each anchor.
   std::vector<at::Tensor> Forward(const layers::Features& pyramid) const;
 
   // Returns the proposals in an image of height x width, without its padding.

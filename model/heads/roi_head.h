@@ -33,8 +33,8 @@ class RoiHead {
   BoxOutput ForwardBoxes(int stage, const layers::Features& pyramid,
                          const at::Tensor& rois) const;
 
-  // Returns each stage's mask logits, [n, S, S], for the regions' classes,
-  // labels int64 [n].
+  // Returns the mask logits of each stage, [n, S, S]. They are the logits of
+  // the regions' classes, which are `labels`, int64 [n].
   std::vector<at::Tensor> ForwardMasks(const layers::Features& pyramid,
                                        const at::Tensor& rois,
                                        const at::Tensor& labels) const;

@@ -25,7 +25,8 @@ constexpr int kTypicalSide = 128;
 // pair of the pooling (0) and the convolution (1).
 std::string PoolName(int i) { return absl::StrCat("psp_modules.", i, ".1"); }
 
-// Returns the channels of one map with `first` and `count` maps with `others`.
+// Returns the channels of one map with `first` channels and `count` maps with
+// `others` channels.
 std::vector<int> Channels(int first, int others, int count) {
   std::vector<int> channels(1 + count, others);
   channels[0] = first;

@@ -27,7 +27,8 @@ class SegmentationHead : public Head {
       const layers::Features& features,
       absl::Span<const ImageInfo> images) const override;
 
-  // Its steps, for tests and benchmarks. Maps are [N, channels, H, W].
+  // The steps of Forward(), for tests and benchmarks. Maps are [N, channels, H,
+  // W].
 
   // Merges the coarsest map with its context at four scales.
   at::Tensor Pool(const at::Tensor& map) const;
@@ -42,8 +43,8 @@ class SegmentationHead : public Head {
   }
   // Returns logits [N, num_classes, H, W], fp32, channels-last in memory.
   at::Tensor Classify(const at::Tensor& fused) const;
-  // Labels one image's pixels, given its logits [num_classes, H, W], or returns
-  // these if the image's options ask for them.
+  // Labels one image's pixels, given its logits [num_classes, H, W]. If the
+  // image's options ask for logits, returns the logits instead.
   model::Segmentation Label(const at::Tensor& logits,
                             const ImageInfo& image) const;
 

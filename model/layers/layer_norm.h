@@ -19,12 +19,12 @@ class LayerNorm {
                                           scope.Take("bias", {width}), eps})) {}
 
   // Normalises the tokens of a residual stream. With `swap`, the first and the
-  // last of each `length` tokens of x are exchanged before, in x too.
+  // last of each `length` tokens are exchanged beforehand, also in x itself.
   at::Tensor Forward(ops::Residual& x, int64_t length, bool swap) const {
     return op_->Forward(x, length, swap);
   }
-  // Normalises all tokens of a residual stream, then drops all but tokens
-  // [first, first + count) of each row from it.
+  // Normalises all tokens of a residual stream. Then drops all tokens from it
+  // except tokens [first, first + count) of each row.
   at::Tensor ForwardKeeping(ops::Residual& x, int64_t first,
                             int64_t count) const {
     return op_->ForwardKeeping(x, first, count);

@@ -4,8 +4,8 @@ namespace sfmamba::layers {
 
 ShortConvolution::Part ShortConvolution::Take(
     const weights::StateDict::Scope& scope, const Shape& shape) {
-  // The operators read [taps, channels], so that neighbouring channels, which
-  // vectors hold, lie side by side.
+  // The operators read [taps, channels]. The channels that fit into a vector
+  // register then lie side by side.
   Part part{scope.Take("weight", {shape.channels, 1, shape.taps})
                 .view({shape.channels, shape.taps})
                 .t()

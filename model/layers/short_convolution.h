@@ -32,8 +32,9 @@ class ShortConvolution {
   // Takes "weight" [channels, 1, taps] and, if shape.bias, "bias" [channels].
   static Part Take(const weights::StateDict::Scope& scope, const Shape& shape);
 
-  // Convolves each part's x into its y. Both are [rows, tokens, channels] with
-  // a contiguous last axis. Each `length` consecutive tokens are a sequence.
+  // Convolves each step's x into its y. There is a step for each part. Both
+  // tensors are [rows, tokens, channels] with a contiguous last axis. Each
+  // `length` consecutive tokens are a sequence.
   void Forward(absl::Span<const Step> steps, int64_t length) const {
     op_->Forward(steps, length);
   }

@@ -10,7 +10,8 @@
 namespace sfmamba::weights {
 namespace {
 
-// Returns the tensors whose keys begin with `prefix`, and strips it.
+// Returns the tensors whose keys begin with `prefix`, and removes it from the
+// keys.
 std::map<std::string, TensorView> Strip(
     const std::map<std::string, TensorView>& tensors,
     absl::string_view prefix) {
@@ -31,7 +32,8 @@ std::map<std::string, TensorView> WithoutPrefixes(
   for (const auto& [key, view] : stored) {
     tensors.emplace(absl::StrReplaceAll(key, {{"_orig_mod.", ""}}), view);
   }
-  // Two keys that become one stay as they are, so that loading refuses them.
+  // If two keys would become equal, all keys stay as they are, so that loading
+  // refuses them.
   if (tensors.size() != stored.size()) tensors = stored;
   const auto strip_if_uniform = [&](absl::string_view prefix) {
     std::map<std::string, TensorView> stripped = Strip(tensors, prefix);
@@ -49,8 +51,8 @@ std::map<std::string, TensorView> WithoutPrefixes(
   while (strip_if_uniform("module.") || strip_if_uniform("model.") ||
          strip_if_uniform("backbone.")) {
   }
-  // Pretraining keeps other networks beside the encoder. MambaVision's own
-  // loader tells such a checkpoint by its first key, too.
+  // A checkpoint of the pretraining has other networks beside the encoder. As
+  // in MambaVision's own loader, its first key shows what it is.
   constexpr absl::string_view kEncoder = "encoder.";
   if (!tensors.empty() && absl::StartsWith(tensors.begin()->first, kEncoder)) {
     tensors = Strip(tensors, kEncoder);

@@ -8,12 +8,14 @@
 
 namespace sfmamba::weights {
 
-// Strips from the keys what training wrappers add: "_orig_mod." anywhere
-// (torch.compile), and the prefixes of all of them ("module.", "model.",
-// "backbone."). "model." may be missing before "head.", as where a classifier
-// keeps its head beside the rest. If the alphabetically first key then begins
-// with "encoder.", keeps only the tensors whose keys do, and strips this prefix
-// too. At last gives a network's original names those of WithCurrentNames().
+// Removes from the keys what training wrappers add. This is "_orig_mod." of
+// torch.compile, anywhere in a key, and the prefixes "module.", "model." and
+// "backbone.", if all keys begin with them. "model." may be missing before
+// "head.", because some classifiers keep the head beside the other layers.
+//
+// If the alphabetically first key then begins with "encoder.", drops all
+// tensors whose keys do not, and removes this prefix, too. Finally calls
+// WithCurrentNames().
 std::map<std::string, TensorView> WithoutPrefixes(
     const std::map<std::string, TensorView>& stored);
 

@@ -12,8 +12,8 @@
 namespace sfmamba::weights {
 namespace {
 
-// Returns the number of inputs that each output of a weight [out, in, ...]
-// sums. VMamba's directions each have one: [4, out, in].
+// Returns the number of inputs that each output of a weight sums up. The weight
+// is [out, in, ...], or [4, out, in] for VMamba's four directions.
 int64_t FanIn(absl::string_view key, at::IntArrayRef shape) {
   if (absl::EndsWith(key, "_proj_weight") ||
       absl::EndsWith(key, "_projs_weight")) {
@@ -30,7 +30,8 @@ float Gain(absl::string_view key, at::IntArrayRef shape) {
   // A small gain keeps boxes near their anchors and regions.
   if (absl::StrContains(key, "_reg.")) return 0.25f;
   if (absl::StrContains(key, "shared_fcs.")) return std::sqrt(2.0f);
-  // The mixers' convolutions are depthwise: [channels, 1, taps].
+  // Weights with three axes are depthwise convolutions of mixers, [channels, 1,
+  // taps].
   return shape.size() == 4 ? std::sqrt(2.0f) : 1;
 }
 
@@ -50,7 +51,7 @@ at::Tensor Values(uint64_t seed, const std::string& key,
   }
   float offset = 0, range = 0;
   if (ends("dt_proj.bias") || ends("dt_proj_b.bias") || ends("dt_projs_bias")) {
-    offset = -2, range = 1;  // Time steps of 0.002 to 0.1 where it is doubled.
+    offset = -2, range = 1;  // If doubled, time steps are 0.002 to 0.1.
   } else if (shape.size() != 1) {
     // A uniform distribution of this range has a variance of gain^2 / inputs,
     // which keeps the scale of activations from layer to layer.

@@ -11,21 +11,22 @@
 namespace sfmamba::weights {
 namespace {
 
-// The beginning of a key, and what it becomes. '#' stands for a number; the
-// numbers stay in their order.
+// The beginning of a key and its replacement. '#' stands for a number. The
+// numbers keep their order.
 struct Renaming {
   absl::string_view from, to;
 };
 
 struct Family {
-  // Keys of which a checkpoint with such names has one.
+  // A checkpoint has such names if it has one of these keys.
   std::vector<absl::string_view> evidence;
   std::vector<Renaming> renamings;  // The first that fits a key counts.
 };
 
 const std::vector<Family>& Families() {
   static const auto& families = *new std::vector<Family>{
-      // MambaOut's own repository: timm's checkpoint_filter_fn().
+      // MambaOut's own repository. The renamings are taken from timm's
+      // checkpoint_filter_fn().
       {{"downsample_layers.0.conv1.weight"},
        {{"downsample_layers.0.", "stem."},
         {"downsample_layers.#.", "stages.#.downsample."},
@@ -63,14 +64,14 @@ const std::vector<Family>& Families() {
   return families;
 }
 
-// The digits at the beginning of `text`.
+// Returns the digits at the beginning of `text`.
 absl::string_view Digits(absl::string_view text) {
   size_t count = 0;
   while (count < text.size() && absl::ascii_isdigit(text[count])) ++count;
   return text.substr(0, count);
 }
 
-// Returns the renamed key, or nothing if it begins in another way.
+// Returns the renamed key. Returns nothing if the key has another beginning.
 std::optional<std::string> Renamed(absl::string_view key,
                                    const Renaming& renaming) {
   std::vector<absl::string_view> numbers;
@@ -116,7 +117,8 @@ std::map<std::string, TensorView> WithCurrentNames(
     for (const auto& [key, view] : tensors) {
       renamed.emplace(Renamed(key, family), view);
     }
-    // Two keys that become one stay, so that loading refuses them.
+    // If two keys would become equal, all keys stay as they are, so that
+    // loading refuses them.
     if (renamed.size() == tensors.size()) return renamed;
   }
   return tensors;

@@ -8,10 +8,11 @@
 
 namespace sfmamba::weights {
 
-// Renames the tensors of a checkpoint whose keys show that it has a network's
-// original names, or those of another library, to the names that the network
-// takes here: timm's, or VMamba's own. Other checkpoints stay as they are, and
-// so do tensors that would get one name.
+// Renames the tensors of a checkpoint to the names that the network takes here,
+// which are timm's or VMamba's own. This happens if the keys show that the
+// checkpoint has a network's original names or another library's names. All
+// other checkpoints stay as they are. So do checkpoints in which two tensors
+// would get the same name.
 std::map<std::string, TensorView> WithCurrentNames(
     std::map<std::string, TensorView> tensors);
 

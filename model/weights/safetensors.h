@@ -14,8 +14,8 @@
 
 namespace sfmamba::weights {
 
-// The element types of the file format. Their names in a file are those of the
-// constants, without the k and in capitals ("F32").
+// The element types of the file format. In a file, a type's name is the
+// constant's name without the k and in capitals ("F32").
 enum class DType {
   kBool,
   kU8,
@@ -45,10 +45,10 @@ struct TensorView {
       data;  // Row-major, little-endian, maybe misaligned.
 };
 
-// A safetensors file, read into memory: whatever happens to the file afterwards
-// changes nothing here. The file consists of the header's length N (8 bytes,
-// little-endian), N bytes of JSON with each tensor's type, shape and offsets,
-// and the data. Immutable, so thread-safe.
+// A safetensors file, read into memory. Later changes to the file have no
+// effect here. The file begins with the header's length N (8 bytes,
+// little-endian). N bytes of JSON follow, with each tensor's type, shape and
+// offsets, and then the data. Immutable, so thread-safe.
 //
 // The header is not trusted. Its length is checked before it is read. Every
 // tensor's size must match its shape and type. The tensors must fill the rest
@@ -64,7 +64,7 @@ class SafetensorsFile {
   SafetensorsFile(const SafetensorsFile&) = delete;
   SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
-  // The tensors by name. Their data lives as long as this object.
+  // Returns the tensors by name. Their data lives as long as this object.
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
   // Returns the tensor called `name`, or null if there is none.
   const TensorView* Find(const std::string& name) const;
@@ -72,18 +72,19 @@ class SafetensorsFile {
  private:
   SafetensorsFile() = default;
 
-  std::unique_ptr<uint8_t[]> data_;  // What follows the header.
+  std::unique_ptr<uint8_t[]> data_;  // The bytes after the header.
   std::map<std::string, TensorView> tensors_;
 };
 
-// Reads the header of the file alone and returns its tensors by name, without
-// their data. Errors as SafetensorsFile::Open(); a file that is shorter or
-// longer than its header says is one.
+// Reads only the header of the file. Returns its tensors by name, without their
+// data. Errors are as for SafetensorsFile::Open(). It is also an error if the
+// file is shorter or longer than its header says.
 absl::StatusOr<std::map<std::string, TensorView>> ReadSafetensorsShapes(
     const std::string& path);
 
-// Adds the tensors of one of several files that make up a checkpoint.
-// INVALID_ARGUMENT, naming the tensor, if another file has it too.
+// Adds the tensors of one file to `tensors`, because several files may make up
+// a checkpoint. INVALID_ARGUMENT, naming the tensor, if another file has it,
+// too.
 absl::Status AddTensors(const std::map<std::string, TensorView>& file,
                         std::map<std::string, TensorView>* tensors);
 

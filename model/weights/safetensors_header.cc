@@ -72,7 +72,8 @@ class Parser {
       }
       const auto [entry, is_new] = entries->emplace(name, SafetensorsEntry());
       tensor_ = name;
-      // JSON readers differ in which of two equal names counts.
+      // Two equal names are refused, because JSON readers differ in which one
+      // counts.
       if (!is_new) return Fail("twice");
       if (!Entry(&entry->second)) return false;
       tensor_.clear();
@@ -124,7 +125,7 @@ class Parser {
     return true;
   }
 
-  // Calls member(name) with the position before each value.
+  // Parses an object. Calls member(name) with the position before each value.
   template <typename Member>
   bool Object(Member member) {
     if (!Expect('{')) return false;

@@ -38,7 +38,7 @@ bool EndsWithAny(absl::string_view key,
   });
 }
 
-// Returns whether `stored` is `shape` and then `count` ones.
+// Returns whether `stored` is `shape` followed by `count` ones.
 bool HasTrailingOnes(const std::vector<int64_t>& stored, at::IntArrayRef shape,
                      size_t count) {
   return stored.size() == shape.size() + count &&
@@ -74,7 +74,8 @@ bool Fits(const std::string& key, const std::vector<int64_t>& stored,
          HasTrailingOnes(stored, shape, 1);
 }
 
-// Returns libtorch's type for those that a parameter may be stored in.
+// Returns libtorch's type if parameters may be stored in `dtype`. If not,
+// returns nothing.
 absl::optional<c10::ScalarType> FloatType(DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -131,7 +132,8 @@ at::Tensor StateDict::Take(const std::string& key, at::IntArrayRef shape) {
     if (at::isfinite(values).all().item<bool>()) return values;
     errors_.push_back(absl::StrCat(key, ": holds a NaN or an infinity"));
   }
-  // The model is built to its end, so that Finish() reports all errors at once.
+  // The model is still built to its end, so that Finish() reports all errors at
+  // once.
   return at::zeros(shape, c10::kFloat);
 }
 

@@ -15,8 +15,8 @@
 namespace sfmamba::weights {
 
 // A checkpoint's tensors by name, from which a model is built. The tensors must
-// match the model exactly: every tensor that the model takes must exist with
-// that shape, and no other tensors may exist except BatchNorm's
+// match the model exactly. Every tensor that the model takes must exist with
+// the same shape. No other tensors may exist except BatchNorm's
 // num_batches_tracked and the auxiliary_head used in training.
 //
 // Errors are collected, so that a model can be built without checks in between
@@ -26,17 +26,17 @@ namespace sfmamba::weights {
 //   Backbone backbone(config, weights.root());
 //   absl::Status status = weights.Finish();
 //
-// Prefixes of training wrappers are stripped, see WithoutPrefixes().
-// dt_proj.weight may be stored as a convolution of length 1, [out, in, 1]. Not
-// thread-safe.
+// Prefixes of training wrappers are removed, see WithoutPrefixes(). Some
+// tensors may be stored in another shape that holds the same values, such as
+// dt_proj.weight as a convolution of length 1, [out, in, 1]. Not thread-safe.
 class StateDict {
  public:
   // Returns an fp32 tensor for this name and shape.
   using Generator =
       std::function<at::Tensor(const std::string& key, at::IntArrayRef shape)>;
 
-  // The part of a StateDict whose keys begin with a prefix. Tensors are taken
-  // to one device. Cheap to copy. The StateDict must outlive it.
+  // The part of a StateDict whose keys begin with a prefix. It copies tensors
+  // to one device. Copying a Scope costs little. The StateDict must outlive it.
   class Scope {
    public:
     // Returns the part whose keys continue with `name` and a dot, as in
@@ -51,7 +51,7 @@ class StateDict {
 
     StateDict* dict_;
     std::string prefix_;  // Empty or ends with a dot.
-    at::Device device_;   // The device that tensors are taken to.
+    at::Device device_;   // The device that tensors are copied to.
   };
 
   // The memory that the tensors view must outlive the StateDict, but need not
@@ -66,12 +66,14 @@ class StateDict {
   Scope root(at::Device device = at::kCPU) { return Scope(this, "", device); }
 
   // Returns a copy of the tensor `key`, fp32 and contiguous; fp16 and bf16 are
-  // converted. If it is missing, misshapen, of another type or not finite,
-  // returns zeros of that shape, and Finish() will return an error.
+  // converted. If the tensor is missing, misshapen, of another type or not
+  // finite, returns zeros of that shape. In this case Finish() will return an
+  // error.
   at::Tensor Take(const std::string& key, at::IntArrayRef shape);
 
-  // INVALID_ARGUMENT that lists the tensors that are missing, surplus,
-  // misshapen, mistyped or not finite (the first 20, and the number of others).
+  // Returns INVALID_ARGUMENT if tensors are missing, surplus, misshapen,
+  // mistyped or not finite. The error lists the first 20 of them and the number
+  // of the others.
   absl::Status Finish() const;
 
  private:

@@ -13,7 +13,7 @@ namespace sfmamba::weights {
 at::Tensor EmptyWeights(int64_t count, at::ScalarType type) {
   const at::TensorOptions options(type);
   const int64_t bytes = count * c10::elementSize(type);
-  // A huge page would be more than half empty.
+  // Half of a huge page or more would stay empty.
   if (bytes < kHugePage / 2) return at::empty({count}, options);
   const int64_t pages = (bytes + kHugePage - 1) / kHugePage;
   void* const memory = std::aligned_alloc(kHugePage, pages * kHugePage);

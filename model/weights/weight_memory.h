@@ -10,10 +10,10 @@ namespace sfmamba::weights {
 // The size of a huge page of Linux on x86-64, in bytes.
 constexpr int64_t kHugePage = int64_t{2} << 20;
 
-// Returns an uninitialised [count] of `type` for packed weights. If they take
-// at least half a huge page, they are aligned to one and placed in huge pages
-// if possible: each batch reads all weights once, which with small pages costs
-// many TLB misses.
+// Returns an uninitialised tensor [count] of `type` for packed weights. If the
+// weights take at least half a huge page, they are placed in huge pages if
+// possible. Each batch reads all weights once, which would cost many TLB misses
+// with small pages.
 at::Tensor EmptyWeights(int64_t count, at::ScalarType type = at::kFloat);
 
 }  // namespace sfmamba::weights

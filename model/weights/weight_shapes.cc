@@ -12,7 +12,8 @@
 namespace sfmamba::weights {
 namespace {
 
-// Exceeds the number of layers, channels or classes of every model.
+// A limit that exceeds the number of layers, channels or classes of every
+// model.
 constexpr int64_t kMaxSize = 1 << 24;
 
 class Reader {
@@ -41,8 +42,8 @@ class Reader {
     return shape[axis];
   }
 
-  // Returns the first size of a tensor with any number of axes. Errors as
-  // above.
+  // Returns the first size of a tensor with any number of axes. Errors are as
+  // for Size().
   int Rows(const std::string& key) {
     const auto it = tensors_.find(key);
     const size_t dims = it == tensors_.end() ? 1 : it->second.shape.size();
@@ -56,7 +57,8 @@ class Reader {
         absl::InvalidArgumentError(absl::StrCat(key, ": ", message)));
   }
 
-  // Returns how many of <before>0<after>, <before>1<after>, ... exist in a row.
+  // Returns how many of the keys <before>0<after>, <before>1<after>, ... exist
+  // without a gap.
   int Count(const std::string& before, const std::string& after) const {
     int count = 0;
     while (Has(absl::StrCat(before, count, after))) ++count;
@@ -88,7 +90,7 @@ void ReadMasks(Reader& reader, const std::string& head, WeightShapes* shapes) {
   shapes->masks = reader.Has(logits);
   if (!*shapes->masks) return;
   shapes->mask_convs = reader.Count(head + "convs.", ".conv.weight");
-  // With one class both forms have the same shape.
+  // With only one class, class-agnostic and other masks have the same shape.
   shapes->class_agnostic_masks =
       *shapes->num_classes > 1 && reader.Size(logits, 4, 0) == 1;
 }
@@ -116,7 +118,7 @@ void ReadDetector(Reader& reader, WeightShapes* shapes) {
   ReadMasks(reader, FirstHead("mask_head", stages), shapes);
 }
 
-// Whether a block of the last two stages has the tensor `name`.
+// Returns whether a block of the last two stages has the tensor `name`.
 bool AnyTokenBlockHas(const Reader& reader, const std::array<int, 4>& depths,
                       absl::string_view name) {
   for (int stage = 2; stage < 4; ++stage) {
@@ -130,8 +132,8 @@ bool AnyTokenBlockHas(const Reader& reader, const std::array<int, 4>& depths,
   return false;
 }
 
-// Refuses the first version and the ablations by the tensors that they have and
-// the second version has not, or in another shape.
+// Refuses VMamba's first version and the ablations. They have tensors that the
+// second version does not have, or has in another shape.
 void CheckVMambaVersion(Reader* reader) {
   constexpr absl::string_view kOthers[] = {
       ".downsample.reduction.", ".conv2d.bias", ".out_norm.0.", ".out_norm.1."};

@@ -26,15 +26,15 @@ struct WeightShapes {
   std::optional<int> box_roi_size;
 };
 
-// INVALID_ARGUMENT that names the tensor if one has an impossible shape.
+// Returns INVALID_ARGUMENT, naming the tensor, if one has an impossible shape.
 absl::StatusOr<WeightShapes> ReadWeightShapes(
     const std::map<std::string, TensorView>& tensors);
 
-// The make-up of a hybrid classifier, which follows from the names and shapes
-// of its tensors. What has no tensors (windows, heads, the swapping of tokens)
-// does not.
+// The part of a hybrid classifier's configuration that follows from the names
+// and shapes of its tensors. Windows, heads and the swapping of tokens do not
+// follow, because they have no tensors.
 struct ClassifierShapes {
-  int dim = 0, in_dim = 0;  // These six: see BackboneConfig.
+  int dim = 0, in_dim = 0;  // For all but num_classes: see BackboneConfig.
   std::array<int, 4> depths = {};
   bool layer_scale = false;
   bool attention = false;
@@ -42,12 +42,13 @@ struct ClassifierShapes {
   int num_classes = 0;
 };
 
-// INVALID_ARGUMENT that names the tensor if one is missing or has an impossible
-// shape.
+// Returns INVALID_ARGUMENT, naming the tensor, if one is missing or has an
+// impossible shape.
 absl::StatusOr<ClassifierShapes> ReadClassifierShapes(
     const std::map<std::string, TensorView>& tensors);
 
-// The make-up of a MambaOut classifier; see model::MambaOutConfig.
+// The part of a MambaOut classifier's configuration that follows from its
+// tensors. See model::MambaOutConfig.
 struct MambaOutShapes {
   std::array<int, 4> widths = {}, hidden = {}, conv = {};
   std::array<int, 4> depths = {};
@@ -55,22 +56,24 @@ struct MambaOutShapes {
   int num_classes = 0;
 };
 
-// Whether the keys are those of MambaOut.
+// Returns whether the keys belong to MambaOut.
 bool IsMambaOut(const std::map<std::string, TensorView>& tensors);
 
-// INVALID_ARGUMENT that names the tensor if one is missing or has an impossible
-// shape.
+// Returns INVALID_ARGUMENT, naming the tensor, if one is missing or has an
+// impossible shape.
 absl::StatusOr<MambaOutShapes> ReadMambaOutShapes(
     const std::map<std::string, TensorView>& tensors);
 
-// Whether the keys are those of EfficientViM.
+// Returns whether the keys belong to EfficientViM.
 bool IsEfficientVim(const std::map<std::string, TensorView>& tensors);
 
-// Returns the number of an EfficientViM's classes. Errors as above.
+// Returns the number of an EfficientViM's classes. Errors are as for
+// ReadMambaOutShapes().
 absl::StatusOr<int> ReadEfficientVimClasses(
     const std::map<std::string, TensorView>& tensors);
 
-// The make-up of a VMamba classifier; see model::BackboneConfig.
+// The part of a VMamba classifier's configuration that follows from its
+// tensors. See model::BackboneConfig.
 struct VMambaShapes {
   int dim = 0, ssm_ratio = 0;
   std::array<int, 4> depths = {};
@@ -80,9 +83,9 @@ struct VMambaShapes {
 // Returns whether the keys belong to any version of VMamba.
 bool IsVMamba(const std::map<std::string, TensorView>& tensors);
 
-// INVALID_ARGUMENT that names the tensor if one is missing, has an impossible
-// shape, or belongs to a VMamba that is not of the second version with one
-// state.
+// Returns INVALID_ARGUMENT, naming the tensor, if one is missing or has an
+// impossible shape. Also returns it if the VMamba is not of the second version
+// with one state.
 absl::StatusOr<VMambaShapes> ReadVMambaShapes(
     const std::map<std::string, TensorView>& tensors);
 
