@@ -143,7 +143,7 @@ struct ModelConfig {
   std::string variant;  // The variant's name, for messages and logs.
   VisionTask task = VisionTask::kClassification;
   BackboneConfig backbone;
-  ClassifierConfig classifier;      // Of hybrid classifiers only.
+  ClassifierConfig classifier;      // For hybrid classifiers only.
   DetectorConfig detector;          // kDetection only.
   int segmentation_channels = 512;  // UperNet's width; kSegmentation only.
   int num_classes = 1000;           // Without the background.

@@ -98,8 +98,8 @@ class ComputePool {
   // Wakes a worker that may help the loop, unless such a worker is spinning.
   void WakeWorker(const Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Spins until done() returns true, but for at most `limit` and only until the
-  // thread loses its processor.
+  // Spins until done() returns true, until `limit` is over, or until the thread
+  // loses its processor.
   void SpinUntil(absl::Duration limit, absl::FunctionRef<bool()> done);
   // Records that a thread had no processor for this time. Returns whether
   // another process must have used the processor.
