@@ -1,4 +1,5 @@
-"""Decides what a network is where its tensors' shapes do not tell: by evidence, or not at all."""
+"""Decides which network a checkpoint has if the shapes of its tensors do not tell. Other evidence
+decides. If there is none, there is an error."""
 
 import dataclasses
 
@@ -13,21 +14,21 @@ BOTH = 'give --tokens swap for SF-Mamba or --tokens none for MambaVision'
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """None where the server's own default holds."""
+    """What was decided about a network. A field is None if the server's default is right."""
 
     variant: str
-    tokens: str         # A VMamba has None.
-    windows: tuple      # Of stages 3 and 4.
-    num_heads: tuple    # The same.
-    picture: dict       # Fields of config.textproto's "input" by name.
-    swap: bool          # False: the auxiliary tokens do not change places.
-    why: str            # Which evidence decided, in a line.
-    notes: list         # What does not agree without being in doubt.
-    against: list       # The evidence of another family, which the flags overrule.
+    tokens: str         # None for a VMamba.
+    windows: tuple      # In stages 3 and 4.
+    num_heads: tuple    # In stages 3 and 4.
+    picture: dict       # Fields of config.textproto's "input", by name.
+    swap: bool          # False: the auxiliary tokens are not swapped.
+    why: str            # The evidence that decided, in a line.
+    notes: list         # Contradictions that do not put the choice in doubt.
+    against: list       # Evidence for another family, which the flags overrule.
 
 
 def _of_shapes(network):
-    """What the names of the tensors say."""
+    """The Descriptions that follow from the names of the tensors."""
     if network.backbone.learnable:
         return [Description('the tensors', 'aux_head, which SF-Mamba alone has', 'swap')]
     if network.backbone.trunk:
@@ -41,7 +42,7 @@ def _other_family(descriptions, tokens):
 
 
 def _choose_tokens(network, descriptions, flag):
-    """(the tokens, why)."""
+    """Returns (the tokens, why they were chosen)."""
     said = [d for d in descriptions if d.tokens]
     if flag is not None:
         if flag == 'none' and network.backbone.learnable:
@@ -61,14 +62,14 @@ def _choose_tokens(network, descriptions, flag):
 
 
 def _narrowed(rows, descriptions):
-    """Those of the rows that the descriptions allow; an error if they do not agree."""
+    """The rows that the descriptions allow. Raises an error if the descriptions do not agree."""
     reasons = []
     for d in descriptions:
         size = (d.picture or {}).get('size')
         fitting = [row for row in rows if
                    d.row == row.name or d.windows == row.windows or size == row.input_size]
         if not fitting:
-            continue  # It says nothing about these rows.
+            continue  # This description says nothing about these rows.
         for other, names in reasons:
             if not {(row.windows, row.input_size) for row in fitting} & names:
                 raise CheckpointError(f'the evidence does not agree: {d} is {fitting[0].name}, '
@@ -81,20 +82,20 @@ def _narrowed(rows, descriptions):
 
 
 def _row_by_config(rows, config, descriptions, tokens):
-    """The row that the server takes by a config.json."""
+    """The row that the server would choose for a config.json."""
     own = [d for d in descriptions if d.source == hugging_face.CONFIG]
     named, _ = _first(own, 'row')
     picture, _ = _first(own, 'picture')
     chosen = hugging_face.choose_row(rows, config, (picture or {}).get('size'), named,
                                      FAMILIES[tokens])
-    # Other evidence may have another name for the same network.
+    # Other evidence may use another name for the same network.
     names = [d.row for d in descriptions]
     return next((row for row in rows if row.name in names and row.windows == chosen.windows),
                 chosen)
 
 
 def _choose_row(network, descriptions, tokens, config):
-    """The row of the table; None: custom."""
+    """The network's row of the table, or None if the network is custom."""
     rows = matching_rows(network.backbone)
     if rows and config is not None and network.task == 'CLASSIFICATION':
         return _row_by_config(rows, config, descriptions, tokens)
@@ -110,12 +111,12 @@ def _choose_row(network, descriptions, tokens, config):
 
 
 def _first(descriptions, field):
-    """(its first value, the Description with it)."""
+    """(the first value of `field`, the Description that has it), or (None, None)."""
     return next(((getattr(d, field), d) for d in descriptions if getattr(d, field)), (None, None))
 
 
 def _differing(network, row, descriptions):
-    """Notes on descriptions of another network than the tensors are of."""
+    """Notes on descriptions that describe another network than the tensors do."""
     backbone, fitting = network.backbone, matching_rows(network.backbone)
     names = [fit.name for fit in fitting]
     shapes = (backbone.dim, tuple(backbone.depths))
@@ -128,7 +129,8 @@ def _differing(network, row, descriptions):
 
 
 def _without_defaults(picture, **own):
-    """What differs from what the server does: `own`, with ImageNet's colours."""
+    """The fields of `picture` that differ from the server's defaults. These are `own` and
+    ImageNet's colours."""
     own = {'mean': MEAN, 'std': STD, **own}
     return {key: value for key, value in picture.items() if own.get(key) != value}
 
@@ -149,8 +151,8 @@ def _choose_vmamba(network, descriptions, flags, config):
 
 
 def choose(network, descriptions, variant=None, tokens=None, config=None):
-    """The Choice for a Network that these Descriptions are of, among them those of the
-    config.json `config`; flags may have decided already."""
+    """The Choice for a Network. `descriptions` is the evidence, which includes the config.json
+    `config`. `variant` and `tokens` are not None if flags have decided them."""
     if isinstance(network.backbone, vmamba.Backbone):
         return _choose_vmamba(network, descriptions, (variant, tokens), config)
     if config is not None and network.task == 'CLASSIFICATION':

@@ -1,4 +1,5 @@
-"""What a checkpoint says of itself: the evidence for what its tensors' shapes do not tell."""
+"""Reads what a checkpoint says about itself. This is the evidence for what the shapes of its
+tensors do not tell."""
 
 import ast
 import dataclasses
@@ -20,26 +21,27 @@ _TOKENS = {'NONE': 'none', 'DATA': 'swap', 'LEARNABLE': 'swap'}
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """What one place says; None where it is silent."""
+    """What one place in a checkpoint says. A field is None if the place says nothing about it."""
 
     source: str               # The place, such as config.json.
-    says: str                 # What was read, for people.
-    tokens: str = None        # As --tokens.
-    row: str = None           # A variant's name behind its family's prefix.
+    says: str                 # The text that was read, for messages.
+    tokens: str = None        # As in the flag --tokens.
+    row: str = None           # A variant's name without its family's prefix.
     windows: tuple = None     # Of stages 3 and 4.
-    num_heads: tuple = None   # The same.
-    shapes: tuple = None      # dim and depths.
-    picture: dict = None      # Fields of config.textproto's "input" by name.
-    swap: bool = None         # False: the tokens do not change places.
-    note: str = None          # What the server does otherwise.
+    num_heads: tuple = None   # Of stages 3 and 4.
+    shapes: tuple = None      # (dim, depths)
+    picture: dict = None      # Fields of config.textproto's "input", by name.
+    swap: bool = None         # False: the auxiliary tokens are not swapped.
+    note: str = None          # A warning that the server does something else.
 
     def __str__(self):
         return f'{self.source} {self.says}'
 
 
 def read_name(text):
-    """(tokens, row or None) of a model's or a file's name, or None: mamba_vision_L3_512_21k,
-    MambaVision-T-1K, mambavision_tiny_1k, MM_mamba_vision."""
+    """Returns (tokens, row or None) for the name of a model or a file, or None if the name is not
+    known. Examples are mamba_vision_L3_512_21k, MambaVision-T-1K, mambavision_tiny_1k and
+    MM_mamba_vision."""
     found = list(_FAMILY.finditer(text))
     if len({match.lastgroup for match in found}) != 1:
         return None
@@ -54,7 +56,7 @@ def read_name(text):
 
 
 def _named(source, key, value):
-    """The Description of a name, if it is one that is known."""
+    """The Description of a name, in a list. The list is empty if the name is not known."""
     texts = [value] if isinstance(value, str) else value if isinstance(value, (list, tuple)) else []
     for text in texts:
         known = read_name(text) if isinstance(text, str) else None
@@ -64,7 +66,7 @@ def _named(source, key, value):
 
 
 def _last_two(value):
-    """The values of stages 3 and 4 in a list of two or four, or None."""
+    """The values of stages 3 and 4 from a list of two or four numbers, or None."""
     if isinstance(value, (list, tuple)) and len(value) in (2, 4) and all(
             type(v) is int and 0 < v <= 16384 for v in value):
         return tuple(value[-2:])
@@ -72,7 +74,8 @@ def _last_two(value):
 
 
 def _numbers(source, fields):
-    """The Description of a backbone's arguments."""
+    """The Description of a backbone's arguments, in a list. The list is empty if they say
+    nothing."""
     windows = next(filter(None, (_last_two(fields.get(key))
                                  for key in ('window_size', 'windows'))), None)
     num_heads = _last_two(fields.get('num_heads'))
@@ -99,7 +102,7 @@ def _colours(source, fields, key, least):
 
 
 def _picture(source, fields):
-    """The Description of the pictures that `fields`, with config.json's names, tell of."""
+    """The Description of the pictures that a model expects. `fields` have config.json's names."""
     size = next((fields[key] for key in _SIZE_KEYS if fields.get(key) is not None), None)
     if isinstance(size, (list, tuple)):
         if len(size) not in (2, 3) or size[-1] != size[-2]:
@@ -126,7 +129,7 @@ def _picture(source, fields):
 
 
 def _of_config(config, preprocessor):
-    """The Descriptions by the files of a folder in Hugging Face's layout."""
+    """The Descriptions from the files of a folder in Hugging Face's layout."""
     source = hugging_face.CONFIG
     evidence, row = hugging_face.read_names(config, read_name)
     found = [Description(source, f'{key} {printable(text)}', tokens, row)
@@ -141,7 +144,7 @@ def _of_config(config, preprocessor):
 
 
 def _arguments(node):
-    """The arguments of dict(...), or the items of {...}, that are literals."""
+    """The arguments of a call dict(...), or the items of {...}. Only literals are included."""
     if isinstance(node, ast.Call):
         items = [(keyword.arg, keyword.value) for keyword in node.keywords]
     elif isinstance(node, ast.Dict):
@@ -159,7 +162,8 @@ def _arguments(node):
 
 
 def _backbone_in(text):
-    """The arguments of the backbone in a configuration of mmengine, which is only parsed."""
+    """The backbone's arguments in a configuration of mmengine. The configuration is parsed, but not
+    executed."""
     try:
         nodes = list(ast.walk(ast.parse(text)))
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -175,7 +179,7 @@ def _backbone_in(text):
 
 
 def _of_meta(meta):
-    for key in ('cfg', 'config'):  # mmengine's name and mmcv's.
+    for key in ('cfg', 'config'):  # The names in mmengine and in mmcv.
         if isinstance(meta.get(key), str):
             fields, source = _backbone_in(meta[key]), f'meta.{key}'
             return _named(source, 'backbone', fields.get('type')) + _numbers(source, fields)
@@ -238,7 +242,8 @@ def _of_facts(facts):
 
 
 def describe(files, facts):
-    """All Descriptions, the most trusted first; `facts` is a StateDict's, `files` a Files."""
+    """All Descriptions, the most trusted first. `files` is a Files, and `facts` comes from a
+    StateDict."""
     def inner(key):
         return facts[key] if isinstance(facts.get(key), dict) else {}
     found = _of_own_config(files.own_config) if files.own_config else []
@@ -256,5 +261,5 @@ def describe(files, facts):
 
 
 def family(tokens):
-    """How people call a family, for messages."""
+    """The name of a family, for messages."""
     return {'swap': 'SF-Mamba', 'none': 'MambaVision'}[tokens] + f' (--tokens {tokens})'

@@ -1,4 +1,4 @@
-"""The files and folders that checkpoints come as, and what stands beside the weights."""
+"""Reads checkpoints, which are files or folders, and the other files beside the weights."""
 
 import dataclasses
 import json
@@ -18,28 +18,28 @@ _WEIGHTS = ('model.safetensors', 'model.safetensors.index.json', 'pytorch_model.
             'pytorch_model.bin.index.json')
 _SUFFIXES = ('.pth', '.pth.tar', '.pt', '.ckpt', '.bin', '.safetensors')
 _OWN_CONFIG, _OWN_LABELS = 'config.textproto', 'labels.txt'
-# What a config.textproto may say beside config.json.
+# The fields that a config.textproto may have if there is a config.json beside it.
 _SETTINGS = {'batching', 'default_for_task', 'precision', 'weights'}
 _SHARD = re.compile(r'.*-\d{5}-of-\d{5}\.(safetensors|bin)')
-_FILE_NAME = re.compile(r'\w[\w.-]*', re.ASCII)  # Of a shard: never of another folder.
+_FILE_NAME = re.compile(r'\w[\w.-]*', re.ASCII)  # The name of a shard, without a folder.
 _LFS_POINTER = b'version https://git-lfs.github.com/spec/'
 _PAGES = (b'<!doctype html', b'<html', b'<?xml')
 
 
 @dataclasses.dataclass
 class Files:
-    value: object            # What the file or the shards hold together.
-    dropped: dict            # As TorchFile's.
-    name: str                # Of the file, or of the folder if the file has one of _WEIGHTS.
+    value: object            # The content of the file, or of all shards together.
+    dropped: dict            # As in TorchFile.
+    name: str                # The file's name, or the folder's if the file's is one of _WEIGHTS.
     config: dict = None      # config.json.
     preprocessor: dict = None  # preprocessor_config.json.
     own_config: str = None   # The text of a config.textproto that describes the model.
-    settings: str = None     # That of one beside config.json that says how it is served.
+    settings: str = None     # The text of a config.textproto beside config.json.
     own_labels: str = None   # The text of the server's labels.txt.
 
 
 def _refuse_other_kinds(data):
-    """Names what downloads leave in place of a checkpoint."""
+    """Refuses what downloads leave in place of a checkpoint, such as a web page."""
     head = bytes(data[:512])
     if head.startswith(_LFS_POINTER):
         size = re.search(rb'\nsize (\d+)', head)
@@ -62,14 +62,14 @@ def _json(data):
 
 
 def _is_json(head, size):
-    """Whether a file of `size` bytes that begins so is JSON and not safetensors, where the
-    first 8 bytes are a number."""
+    """Whether a file of `size` bytes that begins with `head` is JSON. If not, it may be
+    safetensors, where the first 8 bytes are a number."""
     return head.lstrip().startswith(b'{') and not (
         is_safetensors(head) and int.from_bytes(head[:8], 'little') < min(MAX_HEADER, size))
 
 
 def _read_shards(path, index):
-    """The tensors of all shards that an index lists."""
+    """Reads the tensors of all shards that an index lists."""
     places = index.get('weight_map')
     if not isinstance(places, dict) or not places or not all(
             isinstance(name, str) and _FILE_NAME.fullmatch(name) for name in places.values()):
@@ -102,7 +102,7 @@ def _read(path):
 
 
 def _read_any(path):
-    """As _read(), or of all files that an index lists."""
+    """The TorchFile of one file, or of all files that an index lists."""
     with open(path, 'rb') as file:
         head = file.read(64)
         size = file.seek(0, 2)
@@ -113,7 +113,7 @@ def _read_any(path):
 
 
 def _named(read, path):
-    """What read(path) gives; errors name the file."""
+    """Returns read(path). If there is an error, it names the file."""
     try:
         return read(path)
     except CheckpointError as error:
@@ -151,7 +151,8 @@ def _text(path):
 
 
 def _is_complete(own_config):
-    """Whether the server reads no config.json beside it: it states variant and digest."""
+    """Whether the server ignores a config.json beside this config.textproto. It does if the text
+    has the variant and the digest."""
     found = textproto.parse(own_config) if own_config is not None else {}
     messages = [found.get(name, [{}])[0] for name in ('backbone', 'weights')]
     return all(isinstance(message, dict) and name in message
@@ -159,8 +160,8 @@ def _is_complete(own_config):
 
 
 def _read_config(folder, files):
-    """Reads config.json and what stands beside it. A config.textproto there adds to it, here no
-    more than how the model is served."""
+    """Reads config.json and the files beside it. A config.textproto there may only say how the
+    model is served."""
     config, preprocessor = _bytes(folder / CONFIG), _bytes(folder / PREPROCESSOR)
     if config is None or _is_complete(files.own_config):
         return
@@ -177,7 +178,7 @@ def _read_config(folder, files):
 def read_files(path):
     """The Files of `path`: a checkpoint, an index of shards, or a folder with either.
 
-    The tensors' data is not read before it is used.
+    The data of a tensor is read only when it is used.
     """
     path = pathlib.Path(path)
     folder = path if path.is_dir() else path.parent

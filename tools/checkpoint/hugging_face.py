@@ -1,6 +1,6 @@
 """Reads config.json and preprocessor_config.json as the server does.
 
-The rules are those of server/repository/hugging_face_*.h. The cases in
+The rules are the same as in server/repository/hugging_face_*.h. The cases in
 tests/testdata/hugging_face test both readers.
 """
 
@@ -12,9 +12,9 @@ from checkpoint.tensor import CheckpointError
 CONFIG, PREPROCESSOR = 'config.json', 'preprocessor_config.json'
 _MAX_PIXELS = 16384
 _MAX_COLOUR = 1e6
-_SAME = 1e-6           # Values that differ by less are the same.
-_LEAST_SQUASHED = 384  # ConvNeXt crops smaller inputs.
-_BICUBIC = 3           # Pillow's number of the filter.
+_SAME = 1e-6           # Values that differ by less count as equal.
+_LEAST_SQUASHED = 384  # ConvNeXt crops inputs that are smaller.
+_BICUBIC = 3           # Pillow's number for the filter.
 _NAMES = ('model_type', 'architectures', 'architecture', 'arch', 'model', 'model_name', 'auto_map')
 _SIZES = ('input_size', 'image_size', 'img_size', 'input_resolution', 'resolution')
 _FACTS = ('size', 'crop_pct', 'resize', 'mean', 'std', 'filter')
@@ -22,7 +22,7 @@ _FACTS = ('size', 'crop_pct', 'resize', 'mean', 'std', 'filter')
 
 @dataclasses.dataclass(frozen=True)
 class Member:
-    label: str     # What errors call it, such as "config.json: pretrained_cfg.mean".
+    label: str     # The name in errors, such as "config.json: pretrained_cfg.mean".
     value: object  # None if it is missing.
 
     def shown(self):
@@ -35,7 +35,7 @@ class Member:
 
 @dataclasses.dataclass(frozen=True)
 class Level:
-    """An object of a file: its root or one of its members."""
+    """A JSON object in a file: the root or one of its members."""
 
     label: str
     fields: dict
@@ -45,7 +45,7 @@ class Level:
 
 
 def levels_of(config):
-    """The Levels of a config.json, the one that counts first at the start."""
+    """The Levels of a config.json. The first one that has a field counts."""
     return [Level(f'{CONFIG}: ', config)] + [
         Level(f'{CONFIG}: {name}.', config[name]) for name in ('model_args', 'pretrained_cfg')
         if isinstance(config.get(name), dict)]
@@ -65,7 +65,7 @@ def _is_integer(value, most):
 
 
 def _side(size):
-    """The side of a square in any of its forms; 0 if it is none."""
+    """The side of a square that is given in any of the allowed forms, or 0."""
     if isinstance(size, list) and len(size) == 3 and size[0] == 3:
         size = size[1:]
     if isinstance(size, list) and len(size) == 2 and size[0] == size[1]:
@@ -127,7 +127,8 @@ def _read_level(level):
 
 
 def _read_normalization(level, stated):
-    """Mean and standard deviation in the server's units, which are after a division by 255."""
+    """Reads mean and standard deviation. The server's values apply to colours that were divided by
+    255."""
     normalize = level.at('do_normalize')
     if normalize.value is False:
         stated['mean'], stated['std'] = ((0, 0, 0), normalize), ((1, 1, 1), normalize)
@@ -148,7 +149,7 @@ def _read_normalization(level, stated):
 
 
 def _read_geometry(level, stated, warnings):
-    """The size to which pictures are resized, and the crop that is then cut out."""
+    """Reads the size to which pictures are resized, and the crop that is then cut out."""
     size, crop, crop_pct = level.at('size'), level.at('crop_size'), level.at('crop_pct')
     do_crop = level.at('do_center_crop')
     if level.at('do_resize').value is False:
@@ -200,8 +201,8 @@ def _is_same(a, b):
 
 
 def read_picture(config, preprocessor):
-    """(fields of config.textproto's "input" by name, warnings): each fact as the first place
-    states it; a later one that differs is a warning."""
+    """Returns (fields of config.textproto's "input" by name, warnings). The first place that states
+    a fact counts. If a later place differs, there is a warning."""
     warnings = []
     statements = [_read_level(level) for level in levels_of(config)]
     if preprocessor is not None:
@@ -226,10 +227,10 @@ def read_picture(config, preprocessor):
 
 
 def read_names(config, read_name):
-    """[(member, text, tokens)] of the names that tell the family, and the row that the first
-    name with one tells; read_name(text) gives a name's tokens and row, or None."""
+    """Returns [(member, text, tokens)] of the names that tell the family, and the first row that a
+    name tells. read_name(text) returns the tokens and the row of a name, or None."""
     type_ = config.get('model_type')
-    # Transformers' wrapper of timm's models has a model_type of its own.
+    # Transformers' wrapper of timm's models has its own model_type, which tells nothing.
     is_typed = isinstance(type_, str) and type_ != 'timm_wrapper'
     evidence, named = [], None
     for name in _NAMES:
@@ -246,7 +247,7 @@ def read_names(config, read_name):
 
 
 def read_numbers(config):
-    """The windows and the heads of all stages; None where the file has none."""
+    """The windows and the heads of all stages. Each is None if the file does not have it."""
     members = [_first(levels_of(config), name) for name in ('window_size', 'num_heads')]
     for member in members:
         if member.value is not None and not (
@@ -257,7 +258,7 @@ def read_numbers(config):
 
 
 def check_shapes(config, backbone):
-    """What the file states must be what the weights have."""
+    """Raises an error if the file states something else than the weights."""
     for name, expected in (('dim', backbone.dim), ('in_dim', backbone.in_dim),
                            ('depths', list(backbone.depths))):
         for level in levels_of(config):
@@ -268,7 +269,7 @@ def check_shapes(config, backbone):
 
 
 def check_vmamba(config, dim, depths):
-    """What the file states must be what a VMamba's weights have."""
+    """Raises an error if the file states something else than a VMamba's weights."""
     level, shapes = levels_of(config)[0], ', as the weights have it'
     for name, expected, reason in (
             ('model_type', ['vmamba'], ', as the weights are VMamba\'s'),
@@ -281,8 +282,9 @@ def check_vmamba(config, dim, depths):
 
 
 def choose_row(rows, config, size, named, prefix):
-    """The row among those of the same shapes, which differ in their windows and in what goes
-    with them. The windows decide, or else a name, or else the size of the input."""
+    """Chooses one of the rows, which have the same shapes but differ in their windows and in what
+    depends on these. The windows decide. Without windows a name decides, and without a name the
+    size of the input."""
     windows = _first(levels_of(config), 'window_size')
 
     def choice(row):
@@ -314,7 +316,8 @@ def choose_row(rows, config, size, named, prefix):
 
 
 def read_labels(config, classes):
-    """The names of all classes, by id2label or timm's label_names; None if it has neither."""
+    """The names of all classes, from id2label or timm's label_names. None if the file has
+    neither."""
     levels = levels_of(config)
     names = next((member for member in (_first(levels, name) for name in (
         'id2label', 'label_names', 'labels')) if member.value is not None), None)

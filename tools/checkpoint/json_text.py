@@ -1,4 +1,4 @@
-"""Parses a JSON object as strictly as the server: server/repository/json_text.h."""
+"""Parses a JSON object as strictly as the server does, see server/repository/json_text.h."""
 
 import json
 import re
@@ -9,7 +9,7 @@ _MAX_BYTES = 1 << 20
 _MAX_DEPTH = 20  # Levels of objects and lists.
 _LFS_POINTER = b'version https://git-lfs.github.com/spec/'
 _WORD = re.compile(r'[A-Za-z0-9+.-]{1,20}')
-# A string, or what Python takes beyond JSON.
+# A string, or a constant that Python accepts but JSON does not have.
 _CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)')
 
 
@@ -22,7 +22,7 @@ def _refuse_constant(name):
 
 
 def _found(text, at):
-    """Describes what stands at a place, for an error."""
+    """Describes the text at position `at`, for an error."""
     rest, before = text[at:], text[:at].rstrip()
     if not rest:
         return 'the end of the file'
@@ -52,14 +52,15 @@ def _broken(name, text, at):
 
 
 def refuse_pointer(name, data):
-    """CheckpointError if the bytes are what Git LFS keeps in place of a file."""
+    """Raises CheckpointError if the bytes are the text that Git LFS keeps in place of a file."""
     if data.startswith(_LFS_POINTER):
         raise CheckpointError(f'{name}: is a Git LFS pointer, expected the file that it stands for; '
                               'git lfs pull fetches it')
 
 
 def parse_object(name, data):
-    """The dictionary that the bytes are; CheckpointError with the place of what is wrong."""
+    """Returns the dictionary that the bytes contain. Raises CheckpointError with the place of the
+    error."""
     refuse_pointer(name, data)
     if len(data) > _MAX_BYTES:
         raise CheckpointError(f'{name}: got more than {_MAX_BYTES} bytes, expected at most that')

@@ -1,4 +1,5 @@
-"""Class names: given in a file, found in a checkpoint, known by their number, or made up."""
+"""Finds class names: in a file, in a checkpoint, or in a known list. If there are none, makes them
+up."""
 
 import pathlib
 import unicodedata
@@ -9,20 +10,21 @@ from checkpoint.tensor import CheckpointError
 
 BLANKS = ' \t\n\v\f\r'
 
-# Lists that belong to a task and a number of classes.
+# Known lists of class names, by task and number of classes.
 _KNOWN = {('DETECTION', 80): ('COCO', 'coco.txt'),
           ('SEGMENTATION', 150): ('ADE20K', 'ade20k.txt')}
 
 
 def is_label(text):
-    """Whether a line of labels.txt can hold it."""
+    """Whether `text` may be a line of labels.txt."""
     return isinstance(text, str) and text.strip(BLANKS) == text != '' and not any(
         ord(c) < 32 or ord(c) == 127 or unicodedata.category(c) == 'Cs' for c in text)
 
 
 def parse_labels(text, where):
-    """The labels of a file, one a line, as the server reads them. A byte order mark, spaces around
-    a label and blank lines at the end do not count. tests/testdata/labels tests both readers."""
+    """The labels in the text of a file, one per line, as the server reads them. A byte order mark,
+    spaces around a label and blank lines at the end are ignored. tests/testdata/labels tests both
+    readers."""
     lines = text.removeprefix('\ufeff').rstrip(BLANKS).split('\n')
     labels = [line.strip(BLANKS) for line in lines]
     for number, label in enumerate(labels, 1):
@@ -34,7 +36,7 @@ def parse_labels(text, where):
 
 
 def read_labels(path):
-    """The labels of a file; CheckpointError, which names the line, if one is none."""
+    """The labels in a file. Raises CheckpointError, naming the line, if a line is not a label."""
     data = pathlib.Path(path).read_bytes()
     refuse_pointer(path, data)
     try:
@@ -52,16 +54,17 @@ def _checked(labels, where, classes):
 
 
 def _of_meta(meta):
-    """Those of mmengine in "dataset_meta" or of mmcv in "CLASSES"; the case differs."""
+    """The class names from mmengine's "dataset_meta" or mmcv's "CLASSES". The key's case may
+    differ."""
     dataset = meta.get('dataset_meta')
     fields = {**meta, **dataset} if isinstance(dataset, dict) else meta
     return next((value for key, value in fields.items() if key.lower() == 'classes'), None)
 
 
 def stored_labels(files, facts, classes):
-    """The class names in a checkpoint or beside it, or None if it has none for all classes:
-    labels.txt of a model directory, config.json's, mmengine's, tools/pytorch's. CheckpointError
-    if one of the first two is there and has not one for each class."""
+    """The class names in a checkpoint or beside it, or None if they are not complete. They come
+    from labels.txt of a model directory, config.json, mmengine or tools/pytorch. Raises
+    CheckpointError if one of the first two exists, but does not have a name for each class."""
     if files.own_labels is not None:
         return _checked(parse_labels(files.own_labels, 'labels.txt'), 'labels.txt', classes)
     named = hugging_face.read_labels(files.config, classes) if files.config else None
@@ -77,8 +80,9 @@ def stored_labels(files, facts, classes):
 
 
 def choose_labels(path, opened, task, classes):
-    """(the labels, where they come from): of the file at `path`, which may be None, or those
-    of the checkpoint `opened`, or known or made up ones."""
+    """Returns (the labels, where they come from). If `path` is not None, this file is read.
+    Otherwise the labels come from the checkpoint `opened` or from a known list, or they are made
+    up."""
     if path is not None:
         return _checked(read_labels(path), path, classes), str(path)
     stored = opened.labels

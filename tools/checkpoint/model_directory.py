@@ -1,7 +1,7 @@
 """Writes a model directory: model.safetensors, labels.txt and, last, config.textproto.
 
-The server takes a version for complete once its configuration is there and the size and
-sha256 in it are those of the weights.
+The server considers a version complete when its configuration is there and the size and
+sha256 in the configuration match the weights.
 """
 
 import contextlib
@@ -20,7 +20,8 @@ _TOKENS = {'swap': 'DATA', 'none': 'NONE'}
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What the configuration says besides what the network is; None: the server's default."""
+    """The part of the configuration that does not follow from the network. None means the server's
+    default."""
 
     variant: str
     tokens: str
@@ -29,8 +30,8 @@ class Options:
     attention_windows: tuple = None
     swap: bool = None
     picture: dict = dataclasses.field(default_factory=dict)
-    own_config: str = None  # Of a model directory, which is kept but for "weights".
-    settings: str = None    # What is added, but for "weights".
+    own_config: str = None  # An existing config.textproto, kept except for "weights".
+    settings: str = None    # Text that is added, except for "weights".
 
 
 def _numbers(values):
@@ -71,7 +72,8 @@ def _backbone(network, options):
 
 
 def _architecture(detector):
-    """Its name; None of a cascade without masks, which has none: the server reads the weights."""
+    """The name of a detector's architecture. It is None for a cascade without masks, which has no
+    name. For these the server reads the weights."""
     if detector.box_stages > 1:
         return 'CASCADE_MASK_RCNN' if detector.mask_convs > 0 else None
     return 'MASK_RCNN' if detector.mask_convs > 0 else 'FASTER_RCNN'
@@ -94,7 +96,7 @@ def _head(network):
 
 
 def _input(network, options):
-    # Behind a trunk networks are trained on centre crops without a margin.
+    # Networks with a trunk are trained on centre crops without a margin.
     fields = {'crop_pct': '1.0'} if network.backbone.trunk else {}
     for name, value in options.picture.items():
         fields[name] = _numbers(value) if isinstance(value, tuple) else value
@@ -108,7 +110,8 @@ def _without_weights(text):
 
 
 def config_text(network, options, size_bytes, sha256):
-    """The sfmamba.v1.ModelConfig of the network, for weights of this size and digest."""
+    """The text of a sfmamba.v1.ModelConfig for the network and for weights of this size and
+    digest."""
     weights = _message('weights', {'size_bytes': size_bytes, 'sha256': f'"{sha256}"'})
     if options.own_config is not None:
         return '\n'.join([_without_weights(options.own_config), *weights]) + '\n'
@@ -133,7 +136,7 @@ def check_free(folder, force):
 
 @contextlib.contextmanager
 def _synced(path):
-    """A new file whose content is safely on disk at the end."""
+    """A new file, whose content is safely on disk at the end."""
     with open(path, 'wb') as file:
         yield file
         file.flush()
@@ -141,10 +144,10 @@ def _synced(path):
 
 
 def write_model(folder, network, options, tensors, types, labels):
-    """Writes the directory; returns the size of the weights in bytes.
+    """Writes the directory and returns the size of the weights in bytes.
 
-    All files are complete before the first one takes its name, so a failure leaves what
-    was there.
+    All files are complete before the first one gets its name. So a failure leaves the old files as
+    they were.
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

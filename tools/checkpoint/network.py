@@ -1,4 +1,5 @@
-"""A model's make-up as its tensors' shapes tell it, and the tensors that it must have."""
+"""Reads a model's structure from the shapes of its tensors, and lists the tensors that it must
+have."""
 
 import dataclasses
 import re
@@ -6,18 +7,18 @@ import re
 from checkpoint import trunk, vmamba
 from checkpoint.tensor import printable
 
-STATES = 8          # Of the scan.
-POOLED_SCALES = 4   # Of UperNet's pyramid pooling.
-ANCHORS = 3         # A position.
+STATES = 8          # States of a channel in the scan.
+POOLED_SCALES = 4   # In UperNet's pyramid pooling.
+ANCHORS = 3         # Per position.
 BOX_ROI_SIZE = 7
-MAX_DEPTH = 256     # Blocks of a stage.
-# Tensors of other models of VMamba's authors: the first version, and ablations.
+MAX_DEPTH = 256     # The most blocks in a stage.
+# Names of tensors in other models of VMamba's authors: the first version, and ablations.
 _NOT_VMAMBA_V2 = re.compile(r'.*\.downsample\.reduction\.|.*\.op\.conv2d\.bias|'
                             r'.*\.op\.out_norm\.[01]\.|(backbone\.)?patch_embed\.(proj|norm)\.')
 
 
 class Unclear(Exception):
-    """The tensors do not tell what the network is; the message says what is missing."""
+    """Raised if the tensors do not tell what the network is. The message says what is missing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,12 +27,12 @@ class Backbone:
     in_dim: int              # Channels of the stem's first convolution.
     depths: tuple            # Blocks of each of the four stages.
     layer_scale: bool
-    attention: bool = True   # False: Mamba blocks alone.
-    learnable: bool = False  # Auxiliary tokens with parameters.
-    trunk: int = 0           # EfficientNet-Lite0's layers down to this stride come first; 0: none.
+    attention: bool = True   # False: all blocks are Mamba blocks.
+    learnable: bool = False  # Whether the auxiliary tokens are parameters.
+    trunk: int = 0           # The stride to which EfficientNet-Lite0's layers come first; 0: none.
 
     def width(self, stage):
-        """Channels of a stage's map."""
+        """The channels of a stage's map."""
         if stage < trunk.STAGES.get(self.trunk, 0):
             return trunk.WIDTHS[stage]
         return self.dim << stage
@@ -39,7 +40,7 @@ class Backbone:
 
 @dataclasses.dataclass(frozen=True)
 class Detector:
-    box_stages: int          # 1, or those of a cascade.
+    box_stages: int          # 1, or the number of stages of a cascade.
     box_convs: int
     box_fcs: int
     mask_convs: int          # 0: no masks.
@@ -52,15 +53,15 @@ class Detector:
 @dataclasses.dataclass(frozen=True)
 class Network:
     task: str                # CLASSIFICATION, DETECTION or SEGMENTATION.
-    backbone: Backbone       # Or a vmamba.Backbone.
+    backbone: Backbone       # Or a vmamba.Backbone, for VMamba.
     classes: int             # Without the background.
     detector: Detector = None
     segmenter_channels: int = 0
-    neck: tuple = ()         # Channels and features of a classifier's convolutions; none.
+    neck: tuple = ()         # (channels, features) of a classifier's convolutions, or empty.
 
 
 class Shapes:
-    """The shapes by name; what is not there raises Unclear."""
+    """The shapes of tensors by name. Raises Unclear if a name is missing."""
 
     def __init__(self, shapes):
         self.names = shapes.keys()
@@ -73,7 +74,7 @@ class Shapes:
         return shape[axis]
 
     def count(self, prefix):
-        """How many are numbered behind `prefix`: the largest number and one."""
+        """How many parts are numbered after `prefix`: the largest number plus one."""
         numbers = [match[1] for match in map(re.compile(
             re.escape(prefix) + r'([0-9]{1,3})\.').match, self.names) if match]
         return max(map(int, numbers), default=-1) + 1
@@ -83,7 +84,7 @@ class Shapes:
 
 
 def _read_trunk(shapes, prefix):
-    """The backbone of a model on a trunk."""
+    """Reads the backbone of a model with a trunk."""
     blocks = shapes.count(f'{prefix}trunk.blocks.')
     strides = [stride for stride, depth in trunk.DEPTHS.items() if depth == blocks]
     if not strides:
@@ -111,7 +112,7 @@ def _check_depths(depths, prefix, first=0, stages='levels'):
 
 
 def read_vmamba(shapes, prefix):
-    """The backbone of a VMamba; Unclear of another version than the second."""
+    """Reads the backbone of a VMamba. Raises Unclear if it is not of the second version."""
     other = next(filter(_NOT_VMAMBA_V2.match, shapes.names), None)
     if other is not None:
         raise Unclear(f'{printable(other)}: VMamba v2 has none; an older model or an ablation of '
@@ -169,8 +170,8 @@ def _read_detector(shapes):
 
 
 def read_network(shapes, read_backbone=_read_backbone):
-    """The Network whose tensors have these shapes, by name; Unclear if they do not tell.
-    read_backbone(Shapes, prefix) reads the backbone below the heads."""
+    """The Network whose tensors have these shapes, by name. Raises Unclear if the shapes do not
+    tell. read_backbone(Shapes, prefix) reads the backbone."""
     shapes = Shapes(shapes)
     if shapes.any('(roi_head|rpn_head|neck\\.(lateral|fpn)_convs)\\.'):
         classes, detector = _read_detector(shapes)
@@ -187,7 +188,7 @@ def read_network(shapes, read_backbone=_read_backbone):
     return Network('CLASSIFICATION', backbone, classes, neck=neck)
 
 
-# The tensors of each part: dictionaries from name to shape.
+# Each of these functions returns the tensors of a part, as shapes by name.
 
 def _linear(name, out, width, bias=True):
     return {f'{name}.weight': (out, width), **({f'{name}.bias': (out,)} if bias else {})}
@@ -345,6 +346,6 @@ def _segmenter(network):
 
 
 def expected_tensors(network):
-    """Every tensor of the model, num_batches_tracked apart: its shape by its name."""
+    """The shapes of all tensors of the model by name, without num_batches_tracked."""
     return {'CLASSIFICATION': _classifier, 'DETECTION': _detector,
             'SEGMENTATION': _segmenter}[network.task](network)

@@ -1,5 +1,5 @@
-"""The tensors of MambaOut and EfficientViM under the names that timm and the networks' authors
-give them, and under one name each."""
+"""Renames the tensors of MambaOut and EfficientViM, which timm and the networks' authors name in
+different ways, to one name each."""
 
 import dataclasses
 import re
@@ -8,7 +8,7 @@ from checkpoint.tensor import CheckpointError
 from checkpoint.vmamba import is_vmamba
 
 MAMBAOUT, EFFICIENTVIM, VMAMBA = 'mambaout', 'efficientvim', 'vmamba'
-# MambaOut's authors' names, and timm's. The first that fits counts.
+# The names by MambaOut's authors, and timm's names. The first pattern that fits counts.
 _MAMBAOUT_NAMES = [
     (r'downsample_layers\.0\.', 'stem.'),
     (r'downsample_layers\.(\d+)\.', r'stages.\1.downsample.'),
@@ -37,16 +37,17 @@ def _mambaout_name(name):
 
 
 def _in_own_shape(name, tensor):
-    """The tensor in the shape that its network gives it."""
+    """The tensor in the shape that its network expects."""
     shape, strides = tensor.shape, tensor.strides
     if re.search(r'(^|\.)norm(\.\d)?\.(weight|bias)$', name) and len(shape) > 1:
-        # EfficientViM's authors: [1,C,1].
+        # EfficientViM's authors store [1,C,1].
         return dataclasses.replace(tensor, shape=shape[1:2], strides=strides[1:2])
     return tensor
 
 
 def own_names(family, tensors):
-    """A StateDict's tensors by the network's names, in its shapes. A VMamba's have them."""
+    """A StateDict's tensors by the network's names, in the network's shapes. A VMamba's tensors
+    already have these."""
     is_original = family == MAMBAOUT and 'stem.conv1.weight' not in tensors
     rename = _mambaout_name if is_original else str
     renamed = {rename(name): name for name in tensors}

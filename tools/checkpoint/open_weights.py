@@ -1,5 +1,5 @@
-"""Reads checkpoints of MambaOut, EfficientViM and VMamba v2, under the names of timm, of Hugging
-Face or of their authors, and of detectors and segmenters on VMamba.
+"""Reads checkpoints of MambaOut, EfficientViM and VMamba v2, and of detectors and segmenters on
+VMamba. The names of the tensors may be timm's, Hugging Face's or the authors' own.
 
     found = read_open_weights('mambaout_femto.in1k')
     found.variant, found.fields, found.network.classes
@@ -19,7 +19,7 @@ from checkpoint.state_dict import read_state_dict
 from checkpoint.tensor import CheckpointError, printable
 from checkpoint.variants import MEAN, STD
 
-BACKBONE = 'backbone.'  # What stands before VMamba's names in detectors and segmenters.
+BACKBONE = 'backbone.'  # The prefix of VMamba's names in detectors and segmenters.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,25 +27,26 @@ class Row:
     """A variant of the server's table."""
 
     fields: dict  # As in OpenWeights.
-    size: int     # Pixels a side.
+    size: int     # Pixels per side.
     crop_pct: float
 
 
 @dataclasses.dataclass(frozen=True)
 class OpenWeights:
     family: str       # mambaout, efficientvim or vmamba.
-    variant: str      # The server's name; of a VMamba of other sizes one with its blocks.
-    fields: dict      # What tools/pytorch's network takes, but for the classes.
-    network: Network  # Task, classes and heads; `fields` are the backbone.
-    picture: dict     # As fields of config.textproto's "input".
-    evidence: str     # A line: what was found, and what says so.
-    tensors: dict     # A checkpoint.tensor.Tensor by each name of the network.
-    facts: dict       # What the file has beside its tensors.
+    variant: str      # The server's name of it, or of a VMamba with the same blocks.
+    fields: dict      # The arguments of tools/pytorch's network, except the classes.
+    network: Network  # Task, classes and heads; `fields` describe the backbone.
+    picture: dict     # Fields of config.textproto's "input".
+    evidence: str     # A line: what was found, and the evidence for it.
+    tensors: dict     # A checkpoint.tensor.Tensor for each name of the network.
+    facts: dict       # What the file contains besides tensors.
     files: Files
 
     @property
     def labels(self):
-        """The names of the classes, or None; CheckpointError if they are not one for each."""
+        """The names of the classes, or None. Raises CheckpointError if there is not one for each
+        class."""
         return stored_labels(self.files, self.facts, self.network.classes)
 
 
@@ -117,8 +118,8 @@ _LAST = {MAMBAOUT: 'head.fc', EFFICIENTVIM: 'heads.0', VMAMBA: 'classifier.head'
 
 
 def fields_of(family, shapes):
-    """What tools/pytorch's network takes, but for the classes and MambaOut's activation, to have
-    tensors of these shapes, by its own names."""
+    """The arguments with which tools/pytorch's network has tensors of these shapes, without the
+    classes and MambaOut's activation. `shapes` has the network's own names."""
     try:
         return _FIELDS[family](Shapes(shapes))
     except Unclear as error:
@@ -126,7 +127,8 @@ def fields_of(family, shapes):
 
 
 def network_of(family, shapes):
-    """The Network, whose backbone is None, of tensors by their own names."""
+    """The Network, with None as its backbone, whose tensors have these shapes by their own
+    names."""
     try:
         if any(name.startswith(BACKBONE) for name in shapes):
             return read_network(shapes, lambda *_: None)
@@ -137,15 +139,15 @@ def network_of(family, shapes):
 
 
 def _own_facts(facts):
-    """What tools/pytorch writes into its checkpoints."""
+    """The description of the network that tools/pytorch writes into its checkpoints, or {}."""
     own = facts.get('facts')
     network = own.get('network') if isinstance(own, dict) else None
     return network if isinstance(network, dict) else {}
 
 
 def _names(family, files, facts, flag):
-    """[(source, name)] of all places that name the variant, which of VMamba follows from the
-    shapes."""
+    """[(source, name)] of all places that name the variant. For VMamba only the flag counts,
+    because the shapes tell its variant."""
     found = [('--variant', flag)]
     if family != VMAMBA:
         backbone = textproto.parse(files.own_config or '').get('backbone', [{}])[0]
@@ -156,14 +158,16 @@ def _names(family, files, facts, flag):
 
 
 def _differing(row, fields, free=()):
-    """The fields, but for the `free` ones, in which a network is not the row's."""
+    """The names of the fields in which a network differs from the row. Fields in `free` may
+    differ."""
     return [name for name in fields if name not in free and
             fields[name] != row.fields.get(name, fields[name])]
 
 
 def variant_of(family, fields):
-    """The variant that fields tell: the row of the same, or of VMamba one with the same blocks,
-    whose `dim` and `depths` a config.textproto may replace. CheckpointError if there is none."""
+    """The variant with these fields. A VMamba only needs the same blocks as a row, because a
+    config.textproto may replace `dim` and `depths`. Raises CheckpointError if there is no such
+    variant."""
     free = ('dim', 'depths') if family == VMAMBA else ()
     for name, row in sorted(ROWS[family].items(), key=lambda item: len(_differing(
             item[1], fields))):
@@ -174,7 +178,8 @@ def variant_of(family, fields):
 
 
 def _choose_variant(family, fields, names):
-    """(the variant, why); CheckpointError where nothing tells or not all agree."""
+    """Returns (the variant, why). Raises CheckpointError if nothing tells the variant or if names
+    differ."""
     rows = ROWS[family]
     if not names:
         fitting = variant_of(family, fields)
@@ -190,7 +195,7 @@ def _choose_variant(family, fields, names):
                                   f'but {other} is {printable(second)}')
     if name not in rows:
         raise CheckpointError(f'{source}: {printable(name)}, expected one of {", ".join(rows)}')
-    # MambaOut's blocks may be more or fewer than the variant's.
+    # MambaOut's stages may have more or fewer blocks than the variant.
     for field in _differing(rows[name], fields, ('depths',) if family == MAMBAOUT else ()):
         raise CheckpointError(f'{source}: {name} has {field} {rows[name].fields[field]}, but the '
                               f'weights have {fields[field]}')
@@ -221,10 +226,10 @@ def _picture(task, row, files, facts):
 
 
 def read_open_weights(path, variant=None, weights=None, prefix=None):
-    """The OpenWeights of a file or folder; None if it has none of these networks.
+    """The OpenWeights of a file or folder, or None if it has none of these networks.
 
-    `variant` names the network where nothing in the checkpoint does; `weights` and `prefix` are
-    as in open_checkpoint(). CheckpointError says what is wrong with the checkpoint, or in doubt.
+    `variant` names the network if nothing in the checkpoint does. `weights` and `prefix` are as for
+    open_checkpoint(). Raises CheckpointError with what is wrong or in doubt.
     """
     files = read_files(path)
     state = read_state_dict(files.value, weights, prefix)

@@ -1,11 +1,11 @@
-"""Opens a checkpoint of any layout: its tensors, and what they are a model of.
+"""Opens a checkpoint of any layout. Finds its tensors and the model that they belong to.
 
     opened = open_checkpoint('epoch_36.pth')
     opened.variant, opened.tokens, opened.network.classes
     opened.tensors['backbone.patch_embed.conv_down.0.weight'].array()
 
-Needs NumPy alone, and tools/ on Python's path. Nothing in the file is executed; no tensor's
-data is read before its array().
+Needs only NumPy, and tools/ on Python's path. Nothing in the file is executed. The data of a
+tensor is read only by its array().
 """
 
 import dataclasses
@@ -25,19 +25,20 @@ NOUNS = {'CLASSIFICATION': 'classifier', 'DETECTION': 'detector', 'SEGMENTATION'
 
 @dataclasses.dataclass(frozen=True)
 class Opened:
-    tensors: dict      # A checkpoint.tensor.Tensor by each name of the model.
+    tensors: dict      # A checkpoint.tensor.Tensor for each name of the model.
     network: Network   # Task, shapes, number of classes.
     variant: str       # sf_mamba_t, mamba_vision_l3_512_21k, ..., or custom.
     tokens: str        # swap (SF-Mamba), none (MambaVision) or None (VMamba).
-    evidence: str      # A line: what was found, and what says so.
-    facts: dict        # What the file has beside its tensors, such as "meta" and "args".
-    choice: Choice     # What config.textproto says besides.
+    evidence: str      # A line: what was found, and the evidence for it.
+    facts: dict        # What the file contains besides tensors, such as "meta" and "args".
+    choice: Choice     # What else config.textproto says.
     state: StateDict
     files: Files
 
     @property
     def labels(self):
-        """The names of the classes, or None; CheckpointError if they are not one for each."""
+        """The names of the classes, or None. Raises CheckpointError if there is not one for each
+        class."""
         return stored_labels(self.files, self.facts, self.network.classes)
 
 
@@ -48,10 +49,11 @@ def _evidence(network, choice, state):
 
 
 def open_checkpoint(path, weights=None, prefix=None, variant=None, tokens=None):
-    """The Opened of a file or folder; CheckpointError says what is wrong with it, or in doubt.
+    """The Opened of a file or folder. Raises CheckpointError with what is wrong or in doubt.
 
-    What is in doubt the other arguments decide: `weights`, the name of the dictionary with
-    the tensors; `prefix`, of their names; `variant` and `tokens`, as in Opened.
+    The other arguments decide if something is in doubt. `weights` is the name of the dictionary
+    with the tensors, and `prefix` is the prefix of their names. `variant` and `tokens` are as in
+    Opened.
     """
     files = read_files(path)
     state = read_state_dict(files.value, weights, prefix)

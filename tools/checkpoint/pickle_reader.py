@@ -1,10 +1,10 @@
 """Reads the pickles of PyTorch checkpoints without running anything in them.
 
-This is not Python's unpickler. It is an interpreter of the pickle operations that can
-build dictionaries, lists, tuples, numbers, strings and tensors and knows a few names;
-it imports nothing and calls nothing of what a file names. Another name stands for a
-Dropped, and so does all that the file makes of it: training leaves many such values
-beside the weights. Among the weights a Dropped is refused by its name, see state_dict.py.
+This is not Python's unpickler. It interprets only the pickle operations that build dictionaries,
+lists, tuples, numbers, strings and tensors. It knows a few names, and imports and calls nothing
+that a file names. The values that other names would make are replaced by a Dropped, because
+training leaves many such values beside the weights. A Dropped among the weights is refused by
+its name, see state_dict.py.
 """
 
 import collections
@@ -13,7 +13,7 @@ import struct
 from checkpoint.tensor import CheckpointError, Storage, Tensor, checked_tensor, printable
 
 MAX_OPERATIONS = 5_000_000
-MAX_STRING = 1 << 18  # Bytes; longer ones are no key and no configuration, and are dropped.
+MAX_STRING = 1 << 18  # Bytes. Longer strings are neither keys nor settings, so they are dropped.
 MAX_LINE = 1 << 12    # Bytes.
 
 STORAGE_TYPES = {
@@ -26,8 +26,8 @@ STORAGE_TYPES = {
 
 
 class Dropped:
-    """Stands for a value that was not read: one made by the function or class `name`, or
-    (None) bytes, a set or a long text."""
+    """Stands for a value that was not read. `name` is the function or class that made it. It is
+    None for bytes, sets and long texts."""
 
     def __init__(self, name=None):
         self.name = name
@@ -41,11 +41,11 @@ DROPPED = Dropped()
 
 
 class Namespace(dict):
-    """An argparse.Namespace: its attributes by name."""
+    """The attributes of an argparse.Namespace, by name."""
 
 
 class Name:
-    """A class or function that the file names, of STORAGE_TYPES or FUNCTIONS."""
+    """A class or function that the file names and that is in STORAGE_TYPES or FUNCTIONS."""
 
     def __init__(self, full):
         self.full = full
@@ -72,7 +72,8 @@ def _parameter(args):
     return args[0] if args and isinstance(args[0], Tensor) else None
 
 
-# What each function of a file gives for its arguments; None refuses them.
+# The functions that a file may call. Each is replaced by one that returns the value for its
+# arguments, or None to refuse them.
 FUNCTIONS = {
     'collections.OrderedDict': _ordered_dict,
     'argparse.Namespace': _namespace,
@@ -85,10 +86,10 @@ FUNCTIONS = {
 
 
 class PickleReader:
-    """One pickle at `position` of `data`; position is behind it once it was read.
+    """Reads one pickle, which begins at `position` of `data`. Afterwards `position` is its end.
 
-    `load_storage(identifier)` gives the Storage of a persistent identifier, or a Dropped.
-    `dropped` counts the calls of names that are not known.
+    `load_storage(identifier)` returns the Storage of a persistent identifier, or a Dropped.
+    `dropped` counts the calls of unknown names.
     """
 
     def __init__(self, data, position, load_storage):
@@ -160,7 +161,7 @@ class PickleReader:
         return value
 
     def _pop_mark(self):
-        """The values above the last mark."""
+        """Removes the last mark and returns the values above it."""
         if not self._marks:
             raise CheckpointError(f'the pickle lacks a mark, at byte {self.position}')
         values = self._stack
@@ -223,7 +224,7 @@ class PickleReader:
         if len(values) % 2 != 0:
             raise CheckpointError('the pickle has a key without a value')
         if isinstance(target, dict):
-            # Only strings name tensors; other keys' items are dropped.
+            # Only strings name tensors, so items with other keys are dropped.
             for key, value in zip(values[::2], values[1::2]):
                 if isinstance(key, str):
                     target[key] = value
@@ -256,7 +257,7 @@ class PickleReader:
         self._name(module, name)
 
     def _name(self, module, name):
-        # Python 2's names of the modules, which protocols up to 2 write.
+        # Protocols up to 2 write Python 2's names of the modules.
         module = {'__builtin__': 'builtins', 'copy_reg': 'copyreg'}.get(module, module)
         full = f'{module}.{name}'
         known = full in FUNCTIONS or full in STORAGE_TYPES
@@ -317,7 +318,7 @@ def _kind(value):
 
 
 _R = PickleReader
-# From an operation's code (pickletools.py documents them) to what it does.
+# What each operation does, by its code. pickletools.py documents the codes.
 _HANDLERS = {
     b'\x80': _R._protocol, b'\x95': lambda r: r._skip(8),
     b'N': lambda r: r._push(None), b'\x88': lambda r: r._push(True),

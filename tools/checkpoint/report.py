@@ -1,4 +1,4 @@
-"""What becomes of each tensor: used, skipped, missing, surplus or unfit, as a table."""
+"""Lists what becomes of each tensor: used, skipped, missing, surplus or unfit."""
 
 import collections
 import dataclasses
@@ -6,20 +6,20 @@ import dataclasses
 from checkpoint.tensor import FLOAT_TYPES, Tensor, printable
 
 PROBLEMS = ('missing', 'surplus', 'unfit')
-MAX_PROBLEMS = 20  # Shown in the short form.
+MAX_PROBLEMS = 20  # The most that the short form shows.
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
     fate: str  # "used", "skipped" or one of PROBLEMS.
-    key: str   # As the file has it; of what is missing, as the model does.
+    key: str   # The name in the file, or in the model if the tensor is missing.
     why: str
 
 
 @dataclasses.dataclass
 class Match:
     tensors: dict  # The model's tensors by name, in the model's shapes.
-    rows: list     # Row of everything.
+    rows: list     # A Row for every tensor.
 
     @property
     def loads(self):
@@ -31,19 +31,19 @@ def _shape(shape):
 
 
 def _fitting(name, tensor, shape):
-    """The tensor in the model's shape, or why it does not fit."""
+    """The tensor in the model's shape, or a text that says why it does not fit."""
     if tensor.dtype not in FLOAT_TYPES:
         return f'{tensor.dtype}, expected floating point'
     if tensor.shape == shape:
         return tensor
-    # Stored as a convolution of one position.
+    # The weight is stored as a convolution of one position.
     if name.endswith('dt_proj.weight') and tensor.shape == (*shape, 1):
         return Tensor(tensor.storage, tensor.offset, shape, tensor.strides[:-1])
     return f'{_shape(tensor.shape)}, expected {_shape(shape)}'
 
 
 def match(state, expected):
-    """Which of the StateDict's tensors make up the model of the `expected` shapes."""
+    """The Match of the StateDict's tensors with a model that has the `expected` shapes."""
     tensors, rows = {}, []
     for name, tensor in state.tensors.items():
         source = state.sources[name]
@@ -72,14 +72,14 @@ def table(rows):
 
 
 def problems(rows):
-    """The first problems and how many more there are."""
+    """The lines of the first problems, and how many more problems there are."""
     found = [_line(row) for row in rows if row.fate in PROBLEMS]
     more = len(found) - MAX_PROBLEMS
     return found[:MAX_PROBLEMS] + ([f'and {more} more'] if more > 0 else [])
 
 
 def summary(rows):
-    """One line of counts, with the reasons of what was skipped."""
+    """A line with the counts, and with the reasons for what was skipped."""
     counts = collections.Counter(row.fate for row in rows)
     reasons = collections.Counter(row.why for row in rows if row.fate == 'skipped')
     why = '; '.join(f'{count} {reason}' for reason, count in reasons.most_common())

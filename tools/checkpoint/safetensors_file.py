@@ -1,4 +1,5 @@
-"""The safetensors format: a JSON header with each tensor's type, shape and place; data."""
+"""Reads and writes the safetensors format: a JSON header with each tensor's type, shape and place,
+and the data."""
 
 import hashlib
 import json
@@ -54,7 +55,7 @@ def _tensor(entry, data):
 
 
 def read_safetensors(data):
-    """The tensors by name; `data`, the file's bytes, must outlive them."""
+    """The tensors by name. `data`, the bytes of the file, must outlive them."""
     header, data = _read_header(data)
     tensors, places = {}, []
     for name, entry in header.items():
@@ -74,10 +75,11 @@ def read_safetensors(data):
 
 
 def stored_type(tensor, wanted):
-    """The type that a float tensor is stored in where `wanted` (or None: its own) is asked.
+    """The type in which a float tensor is stored if `wanted` is asked for. None asks for its own
+    type.
 
-    Double precision, which the server does not read, becomes F32. So does what a half
-    precision type cannot hold: no value becomes infinite.
+    F64 becomes F32, because the server does not read F64. A half precision type also becomes F32 if
+    a value would become infinite in it.
     """
     wanted = wanted or tensor.dtype
     if wanted == 'F64':
@@ -89,7 +91,7 @@ def stored_type(tensor, wanted):
 
 
 def write_safetensors(file, tensors, types):
-    """Writes `tensors` by name, one at a time, as the float `types`, by name too.
+    """Writes `tensors` by name, one at a time. `types` has a float type for each name.
 
     Returns the number of bytes and their sha256 in hexadecimal.
     """

@@ -1,4 +1,4 @@
-"""From what a file holds to the tensors of a model by their names."""
+"""Finds the tensors of a model, by their names, in the content of a file."""
 
 import collections
 import dataclasses
@@ -8,16 +8,16 @@ from checkpoint import vmamba
 from checkpoint.pickle_reader import Dropped
 from checkpoint.tensor import CheckpointError, Tensor, printable
 
-# Where programs keep the weights; the first that is there is taken, as timm does: it keeps
-# averaged weights under the first two. mmengine's averaged ones are its state_dict.
+# The names under which programs keep the weights. The first that exists is used, as in timm, which
+# keeps averaged weights under the first two. mmengine's averaged weights are its state_dict.
 _AVERAGED = ('state_dict_ema', 'model_ema')
 _HOLDERS = (*_AVERAGED, 'state_dict', 'model', 'model_state_dict', 'net', 'params', 'weights',
             'module')
-_MAX_DEPTH = 3  # Dictionaries in dictionaries.
+_MAX_DEPTH = 3  # The most dictionaries within each other.
 # Parts of a name that torch.compile, FSDP and others put in anywhere.
 _WRAPPER = re.compile(r'(?<![^.])(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|'
                       r'_forward_module)\.')
-# The first layers of a backbone, by which a network is found; what comes before is its prefix.
+# The first layers of a backbone, by which a network is found. The text before them is its prefix.
 _FIRST = re.compile(r'((?:.*\.)?)(?:patch_embed\.conv_down|trunk\.stem|stem\.conv1|'
                     r'downsample_layers\.0\.conv1|patch_embed\.(?:conv\.)?0|'
                     r'vmamba\.patch_embeddings)\.')
@@ -27,16 +27,16 @@ _DENSE = ('decode_head.', 'roi_head.', 'rpn_head.')
 
 @dataclasses.dataclass
 class StateDict:
-    tensors: dict  # Of the model, by name. A VMamba's are as its authors' code has them.
-    sources: dict  # Each name as the file has it.
-    skipped: dict  # What is not of the model, by the file's name: why.
+    tensors: dict  # The model's tensors by name. A VMamba's have its authors' names and shapes.
+    sources: dict  # The name in the file, for each name.
+    skipped: dict  # Why something does not belong to the model, by its name in the file.
     facts: dict    # The file's other strings and dictionaries, such as "meta".
-    origin: str    # Where in the file the weights were, '' if there is nothing to say.
+    origin: str    # The place of the weights in the file; '' if there is nothing to say.
     choices: str   # What else --weights and --prefix could name.
 
 
 def _dictionaries(value, name, depth, seen):
-    """(name, dictionary) of `value` and those in it that have tensors."""
+    """Yields (name, dictionary) for `value` and the dictionaries in it, if they have tensors."""
     seen.add(id(value))
     if any(isinstance(v, Tensor) for v in value.values()):
         yield name, value
@@ -52,7 +52,7 @@ def _clean(name):
 
 
 def _prefixes(names):
-    """How many names each network's prefix has."""
+    """The number of names with the prefix of each network, by prefix."""
     found = {match[1] for match in map(_FIRST.match, names) if match}
     roots = set()
     for prefix in found:
@@ -82,7 +82,7 @@ def _rank(name):
 
 
 def _choose_holder(dictionaries, wanted):
-    """The name of the dictionary that has the weights."""
+    """The name of the dictionary that contains the weights."""
     if wanted is not None:
         if wanted not in dictionaries:
             raise CheckpointError(f'no tensors under {printable(wanted)}; tensors are under: '
@@ -138,7 +138,7 @@ def _origin(holder, prefix, others):
 
 
 def _nothing(value):
-    """The error of a file without tensors."""
+    """The error for a file without tensors."""
     if isinstance(value, Dropped) and value.name:
         return CheckpointError(f'the file is a whole {printable(value.name)} with its code, which '
                                'is refused: expected the dictionary that its state_dict() gives')
@@ -153,10 +153,10 @@ def _nothing(value):
 
 
 def read_state_dict(value, weights=None, prefix=None):
-    """The StateDict in `value`, which a file holds.
+    """The StateDict in `value`, the content of a file.
 
-    `weights` names the dictionary with the weights, as a/b if it is in another one; `prefix`
-    is what stands before the model's own names. Where either is None it is found.
+    `weights` names the dictionary with the weights, as a/b if it is in another one. `prefix` is the
+    text before the model's own names. If one of them is None, it is searched for.
     """
     dictionaries = dict(_dictionaries(value, '', _MAX_DEPTH, set())) if isinstance(
         value, dict) else {}

@@ -1,4 +1,4 @@
-"""Tensors of a checkpoint that are looked at without being read, and their types."""
+"""Tensors of a checkpoint, whose data is read only when it is needed, and their types."""
 
 import dataclasses
 import math
@@ -6,15 +6,15 @@ import math
 import numpy as np
 
 MAX_RANK = 8
-_MAX_NAMED = 5  # Tensors in one message.
+_MAX_NAMED = 5  # The most tensors that a message names.
 
 
 class CheckpointError(Exception):
-    """A checkpoint that cannot be converted; one line that says why."""
+    """Raised if a checkpoint cannot be converted. The message is one line that says why."""
 
 
-# Element types by their names in the safetensors format, as NumPy stores them. NumPy
-# has no bfloat16: its bits stand in a uint16.
+# Element types by their names in the safetensors format, with the types in which NumPy stores them.
+# NumPy has no bfloat16, so its bits are stored in a uint16.
 DTYPES = {
     'F64': np.dtype('<f8'), 'F32': np.dtype('<f4'), 'F16': np.dtype('<f2'),
     'BF16': np.dtype('<u2'), 'I64': np.dtype('<i8'), 'I32': np.dtype('<i4'),
@@ -27,15 +27,16 @@ FLOAT_TYPES = ('F64', 'F32', 'F16', 'BF16')
 
 
 def printable(text):
-    """Text from a file for a terminal: no control characters, at most 200 characters."""
+    """The beginning of a text from a file, up to 200 characters, with control characters
+    escaped."""
     return text[:200].encode('unicode_escape').decode('ascii')
 
 
 class Storage:
-    """A block of elements in the file; tensors are views of it.
+    """A block of elements in the file. Tensors are views of it.
 
-    `read` returns the block's bytes and is called once, when the first element is
-    needed; it raises CheckpointError if they are not what the file promises.
+    `read` returns the bytes of the block. It is called once, when the first element is needed. It
+    raises CheckpointError if the bytes are not what the file promises.
     """
 
     def __init__(self, dtype, numel, read=None):
@@ -57,7 +58,7 @@ class Storage:
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """A view of a storage, inside of it; `offset` and `strides` count elements."""
+    """A view of a storage, which lies inside of it. `offset` and `strides` count elements."""
 
     storage: Storage
     offset: int
@@ -73,7 +74,7 @@ class Tensor:
         return math.prod(self.shape)
 
     def array(self):
-        """The elements, row-major; read from the file now."""
+        """Reads the elements from the file. The array is row-major."""
         if self.numel == 0:
             return np.empty(self.shape, DTYPES[self.dtype])
         elements = self.storage.elements()[self.offset:]
@@ -96,7 +97,7 @@ def _row_major(shape):
 
 
 def checked_tensor(storage, offset, shape, strides=None):
-    """A Tensor that is known to lie inside its storage; contiguous without `strides`."""
+    """A Tensor that is checked to lie inside its storage. Without `strides` it is contiguous."""
     if not _are_counts(shape) or not _are_counts((offset,)):
         raise CheckpointError(f'a tensor\'s shape and offset: expected whole numbers, at most '
                               f'{MAX_RANK} in the shape')
@@ -113,7 +114,8 @@ def checked_tensor(storage, offset, shape, strides=None):
 
 
 def _to_float32(values):
-    """float64 to float32, rounded to odd: a second rounding then is as good as the only one."""
+    """Converts float64 to float32, rounded to odd. If the result is rounded again, this is the same
+    as rounding once."""
     nearest = values.astype(np.float32)
     error = values - nearest
     even = (nearest.view(np.uint32) & 1) == 0
@@ -123,7 +125,7 @@ def _to_float32(values):
 
 
 def _to_bfloat16(values):
-    """float32 to the bits of bfloat16, to nearest even; a NaN stays one."""
+    """Converts float32 to the bits of bfloat16, rounded to nearest even. A NaN stays a NaN."""
     bits = values.view(np.uint32)
     rounded = (bits + (np.uint32(0x7fff) + ((bits >> 16) & 1))) >> 16
     quiet = (bits >> 16) | 0x40
@@ -137,7 +139,7 @@ def _widened(array, dtype):
 
 
 def convert(array, dtype, wanted):
-    """Elements of one float type as another, rounded to nearest even; NaNs stay."""
+    """Converts elements of one float type to another, rounded to nearest even. NaNs stay NaNs."""
     if dtype == wanted:
         return array
     with np.errstate(over='ignore', invalid='ignore'):
@@ -149,14 +151,14 @@ def convert(array, dtype, wanted):
 
 
 def fits(array, dtype, wanted):
-    """Whether no finite element becomes infinite in the type `wanted`."""
+    """Whether all finite elements stay finite in the type `wanted`."""
     before = np.isfinite(_widened(array, dtype))
     after = np.isfinite(_widened(convert(array, dtype, wanted), wanted))
     return bool(np.array_equal(before, after))
 
 
 def check_finite(tensors):
-    """An error that names those of the float tensors with a NaN or an infinity."""
+    """Raises an error that names the float tensors with a NaN or an infinity."""
     broken = [name for name, tensor in tensors.items()
               if not np.isfinite(_widened(tensor.array(), tensor.dtype)).all()]
     if broken:

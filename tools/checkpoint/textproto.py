@@ -1,10 +1,10 @@
-"""Reads as much of protobuf's text format as config.textproto uses."""
+"""Reads the part of protobuf's text format that config.textproto uses."""
 
 import re
 
 from checkpoint.tensor import CheckpointError
 
-_TOKEN = re.compile(r'(?:\s|#[^\n]*)*'  # Comments.
+_TOKEN = re.compile(r'(?:\s|#[^\n]*)*'  # White space and comments.
                     r'("(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|[-+.\w]+|[][{}:,;]|$)')
 _MAX_DEPTH = 16
 
@@ -60,5 +60,5 @@ class _Reader:
 
 
 def parse(text):
-    """The fields of the message by name, each a list of texts and messages."""
+    """The fields of the message by name. Each is a list of texts and messages."""
     return _Reader(text).message('')

@@ -1,4 +1,5 @@
-"""Files that torch.save wrote: the zip format, and the plain one of before PyTorch 1.6."""
+"""Reads files that torch.save wrote, in the zip format or in the plain format before PyTorch
+1.6."""
 
 import collections
 import dataclasses
@@ -16,11 +17,11 @@ LEGACY_PROTOCOL = 1001
 @dataclasses.dataclass
 class TorchFile:
     value: object  # What was saved: dictionaries, lists, tensors, numbers, strings.
-    dropped: dict  # Names that stand for dropped content, with the number of their calls.
+    dropped: dict  # The names of what was dropped, with the number of their calls.
 
 
 def _identifier(identifier, length):
-    """(dtype, key, number of elements) of a storage's persistent identifier; dtype is a
+    """Returns (dtype, key, number of elements) of a storage's persistent identifier. dtype is a
     Dropped if the type is not known."""
     if isinstance(identifier, tuple) and identifier and identifier[0] == 'module':
         raise CheckpointError('the file holds a whole module with its code; expected a state dict')
@@ -38,7 +39,7 @@ def _identifier(identifier, length):
 
 
 def _remember(storages, key, dtype, numel):
-    """The Storage of this key; tensors share it."""
+    """The Storage of this key, which several tensors may share."""
     storage = storages.setdefault(key, Storage(dtype, numel))
     if (storage.dtype, storage.numel) != (dtype, numel):
         raise CheckpointError(f'storage {printable(key)} has two types or sizes')
@@ -65,12 +66,12 @@ class _Archive:
         self._folder = pickles[0].split('/')[0]
 
     def find(self, name):
-        """The entry's size, or None if there is none."""
+        """The size of an entry, or None if there is no such entry."""
         entry = self._entries.get(f'{self._folder}/{name}')
         return None if entry is None else entry.file_size
 
     def read(self, name):
-        """The entry's bytes, not copied; its checksum is verified."""
+        """The bytes of an entry, which are not copied. Verifies the checksum."""
         entry = self._entries[f'{self._folder}/{name}']
         if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 or (
                 entry.file_size != entry.compress_size):
@@ -113,7 +114,7 @@ def _read_zip(file, data):
 
 
 def _place(data, position, key, storages):
-    """Gives the storage `key` its bytes at `position`; returns the position behind them."""
+    """Assigns the bytes at `position` to the storage `key`. Returns the position after them."""
     if key not in storages:
         raise CheckpointError('the file lists a storage that no tensor has')
     storage = storages[key]
@@ -139,7 +140,7 @@ def _read_legacy(data):
             raise CheckpointError('the pickle has a view of a storage, a form of before PyTorch 0.4')
         dtype, key, numel = _identifier(identifier, 6)
         if isinstance(dtype, Dropped):
-            raise dtype.refusal()  # How large it is, and so where the next one is, is not known.
+            raise dtype.refusal()  # Its size, and so the place of the next one, is unknown.
         return _remember(storages, key, dtype, numel)
 
     def read():
@@ -176,7 +177,8 @@ def _read_legacy(data):
 
 
 def read_torch_file(file, data):
-    """What the open `file` holds, whose bytes are `data` and must outlive the answer."""
+    """The TorchFile of the open `file`. `data` is the file's bytes, which must outlive the
+    result."""
     if bytes(data[:4]) == b'PK\x03\x04':
         return _read_zip(file, data)
     if bytes(data[257:262]) == b'ustar':

@@ -4,18 +4,18 @@ import dataclasses
 
 from checkpoint.network import Backbone
 
-FAMILIES = {'swap': 'sf_mamba_', 'none': 'mamba_vision_'}  # By --tokens.
+FAMILIES = {'swap': 'sf_mamba_', 'none': 'mamba_vision_'}  # Prefixes by --tokens.
 CUSTOM = 'custom'
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    name: str           # Behind the family's prefix.
-    backbone: Backbone  # All that shapes tell.
-    num_heads: tuple    # Of stages 3 and 4, as the windows of a classifier.
+    name: str           # Without the family's prefix.
+    backbone: Backbone  # What the shapes of the tensors tell.
+    num_heads: tuple    # Of stages 3 and 4, as are `windows`.
     windows: tuple
-    input_size: int     # Pixels a side.
+    input_size: int     # Pixels per side.
     crop_pct: float
     resize: str         # CENTER_CROP or STRETCH.
 
@@ -48,7 +48,7 @@ NAMES = [prefix + row.name for prefix in FAMILIES.values() for row in ROWS] + [C
 
 
 def find_row(variant):
-    """The row called `variant`, with its family's --tokens; NAMES has it."""
+    """Returns (the row of `variant`, its family's --tokens). `variant` must be in NAMES."""
     for tokens, prefix in FAMILIES.items():
         for row in ROWS:
             if variant == prefix + row.name:
@@ -63,7 +63,7 @@ def matching_rows(backbone):
 
 
 def default_windows(variant, task):
-    """The windows that the server gives stages 3 and 4 of a variant of the table."""
+    """The windows that the server uses in stages 3 and 4 of a variant of the table."""
     row, tokens = find_row(variant)
     if task == 'DETECTION':
         return (84, 42) if tokens == 'swap' else (112, 56)

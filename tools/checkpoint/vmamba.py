@@ -1,13 +1,12 @@
-"""VMamba in its second version: its tensors under each of their names, and those that it must
-have."""
+"""The second version of VMamba. Renames its tensors, and lists the tensors that it must have."""
 
 import dataclasses
 import re
 
-DIRECTIONS = 4                     # Of the scan.
-INPUT_SIZE, CROP_PCT = 224, 0.875  # Of its authors' evaluation.
+DIRECTIONS = 4                     # In which a block scans.
+INPUT_SIZE, CROP_PCT = 224, 0.875  # As in its authors' evaluation.
 _FIRST = re.compile(r'(backbone\.|vmamba\.)?layers\.0\.blocks\.0\.(op|self_attention)\.A_logs$')
-# Parts of the names in the Hugging Face repositories, and of its authors' names.
+# Parts of the names in the Hugging Face repositories, and of the authors' names.
 _HUGGING_FACE = {
     'vmamba.patch_embeddings.projection.0.': 'patch_embed.0.',
     'vmamba.patch_embeddings.projection.1.': 'patch_embed.2.',
@@ -16,7 +15,7 @@ _HUGGING_FACE = {
     'vmamba.layers.': 'layers.', 'vmamba.norm.': 'classifier.norm.',
     '.downsample.down.': '.downsample.1.', '.downsample.norm.': '.downsample.3.',
     '.op.x_proj.weight': '.op.x_proj_weight', '.op.dt_projs.weight': '.op.dt_projs_weight'}
-# The names of older files, as VMamba's own loader takes them.
+# The names in older files, which VMamba's own loader renames in the same way.
 _OLDER = ((re.compile(r'^(norm|head)\.'), r'classifier.\1.'),
           (re.compile(r'(\.blocks\.\d+)\.ln_1\.'), r'\1.norm.'),
           (re.compile(r'(\.blocks\.\d+)\.self_attention\.'), r'\1.op.'))
@@ -27,16 +26,16 @@ _OF_DIRECTIONS = re.compile(r'.*\.op\.(x_proj|dt_projs)_weight$')
 @dataclasses.dataclass(frozen=True)
 class Backbone:
     dim: int       # Channels of stage 1; each stage doubles them.
-    ratio: int     # Channels that a block scans, in multiples of its own.
+    ratio: int     # Channels that a block scans, divided by the block's channels.
     depths: tuple  # Blocks of each of the four stages.
 
-    # Other backbones have these; a VMamba has neither trunk nor learnable tokens.
+    # Other backbones have these fields. A VMamba has neither a trunk nor learnable tokens.
     trunk = 0
     learnable = False
     attention = True
 
     def width(self, stage):
-        """Channels of a stage's map."""
+        """The channels of a stage's map."""
         return self.dim << stage
 
 
@@ -49,12 +48,12 @@ ROWS = {'vmamba_t_s1l8': Backbone(96, 1, (2, 2, 8, 2)),
 
 
 def is_vmamba(names):
-    """Whether these are the names of a VMamba's tensors, of whatever version and layout."""
+    """Whether the names belong to the tensors of a VMamba, of any version and layout."""
     return any(map(_FIRST.match, names))
 
 
 def own_name(name):
-    """The name of a VMamba's tensor in its authors' code, by the name in any layout."""
+    """The name of a VMamba's tensor in its authors' code, for its name in any layout."""
     for old, new in _OLDER:
         name = old.sub(new, name)
     for theirs, own in _HUGGING_FACE.items():
@@ -63,7 +62,8 @@ def own_name(name):
 
 
 def hugging_face_names(arrays):
-    """Arrays with own names, by the names and in the shapes of the Hugging Face repositories."""
+    """Converts arrays with the authors' names to the names and shapes of the Hugging Face
+    repositories."""
     renamed = {}
     for name, array in arrays.items():
         if _OF_DIRECTIONS.match(name):
@@ -79,7 +79,7 @@ def _view(tensor, shape, strides):
 
 
 def in_own_shape(name, tensor):
-    """The tensor `name`, which is its own name, in the shape that its authors' code gives it."""
+    """The tensor in the shape that its authors' code gives it. `name` is its name in this code."""
     shape, strides = tensor.shape, tensor.strides
     if _LINEAR.match(name) and shape[2:] == (1, 1):  # Older files have convolutions of one pixel.
         return _view(tensor, shape[:2], strides[:2])
@@ -90,7 +90,8 @@ def in_own_shape(name, tensor):
 
 
 def variant_of(backbone):
-    """The row of the table, or else the first one with such blocks."""
+    """The name of the row that equals `backbone`. If there is none, the first row with such
+    blocks."""
     similar = [name for name, row in ROWS.items() if row.ratio == backbone.ratio]
     return next((name for name in similar if ROWS[name] == backbone), similar[0])
 
@@ -123,7 +124,7 @@ def _block(name, width, inner):
 
 
 def backbone_tensors(prefix, backbone):
-    """Shape by name."""
+    """The shapes of the backbone's tensors, by name."""
     dim, stem = backbone.dim, f'{prefix}patch_embed.'
     tensors = {**_conv(f'{stem}0', dim // 2, 3), **_norm(f'{stem}2', dim // 2),
                **_conv(f'{stem}5', dim, dim // 2), **_norm(f'{stem}7', dim)}
@@ -138,7 +139,7 @@ def backbone_tensors(prefix, backbone):
 
 
 def classifier_tensors(backbone, classes):
-    """Shape by name."""
+    """The shapes of a classifier's tensors, by name."""
     width = backbone.width(3)
     return {**backbone_tensors('', backbone), **_norm('classifier.norm', width),
             **_linear('classifier.head', classes, width)}
