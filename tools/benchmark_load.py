@@ -5,19 +5,19 @@
     tools/benchmark_load.py --loads 4 10 --out figures.jsonl client/samples/*.jpg
     tools/benchmark_load.py --table figures.jsonl
 
-Starts a server and finds its closed-loop peak. Then it sends open loops at multiples of the peak,
-with Poisson arrivals and in bursts, with deadlines of 2 and of 10 batch times. Prints a line of
-JSON for each, appends it to --out, and ends with a table. A run measures what its flags name, with
-a peak of its own, so that a long matrix can be measured piece by piece:
+Starts a server and finds its peak, the throughput of a closed loop. Then it sends open loops at
+multiples of the peak, with Poisson arrivals and in bursts, with deadlines of 2 and of 10 batch
+times. Prints a line of JSON for each, appends it to --out, and ends with a table. A run measures
+only what its flags name, and finds its own peak. So several runs can measure a long matrix:
 
-  goodput     requests answered in time, as a part of the peak
-  at most     what no server exceeds, however it batches and whatever it knows: see most()
-  late        images computed whose answer came too late, as a part of all computed
-  p99         of the requests answered in time, as a part of the deadline
+  goodput     requests answered in time, divided by the peak
+  at most     a limit that no server can exceed: see most()
+  late        images that were computed but answered too late, divided by all computed images
+  p99         of the requests answered in time, divided by the deadline
 
-A batch time is max_batch_size / peak. A burst is one batch time long, at four times the load, and
-three batch times without requests follow. The client runs on the same machine and takes its part
-of the processor, the more the higher the load.
+A batch time is max_batch_size / peak. A burst lasts one batch time and has four times the load.
+Three batch times without requests follow. The client runs on the same machine. The higher the
+load, the more processor time the client takes.
 """
 
 import argparse
@@ -32,8 +32,8 @@ import time
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-MODEL = 'model'  # Its name on the server.
-BURST = 4  # How many times the load a burst is, and how many batch times it is to the next.
+MODEL = 'model'  # The model's name on the server.
+BURST = 4  # A burst has this multiple of the load. Bursts begin this number of batch times apart.
 
 
 def parse_args(argv=None):
@@ -65,15 +65,16 @@ def parse_args(argv=None):
 
 
 def most(arrivals, load, deadline_batch_times):
-    """The largest goodput there is: the load, and what fits between a burst's first arrival and
-    its last deadline, or in all of the time if bursts follow sooner."""
+    """The largest possible goodput. It is at most the load. With bursts, requests can be computed
+    from a burst's first arrival to its last deadline, or all the time if the next burst comes
+    sooner."""
     if arrivals == 'poisson':
         return min(1, load)
     return min(1, load, (1 + deadline_batch_times) / BURST)
 
 
 def write_model(args, repository):
-    """Writes the model that is served as MODEL."""
+    """Writes the model that is served under the name MODEL."""
     version = pathlib.Path(repository) / MODEL / '1'
     if args.variant:
         version.mkdir(parents=True)
@@ -127,7 +128,7 @@ class Server:
 
 
 def total(text, name, **labels):
-    """The sum of a metric's series that have these labels, of Prometheus' text."""
+    """The sum of those series of a metric that have these labels, in Prometheus' text."""
     found = re.findall(r'^sfmamba_%s\{(.*)\} (\S+)$' % name, text, re.MULTILINE)
     return sum(float(value) for series, value in found
                if all(f'{label}="{wanted}"' in series for label, wanted in labels.items()))
@@ -138,7 +139,7 @@ def change(before, after, name, **labels):
 
 
 def measure(server, arrivals, load, deadline_batch_times, peak):
-    """The row of a load."""
+    """Measures one load and returns its row."""
     args = server.args
     batch_time = args.max_batch_size / peak
     deadline = deadline_batch_times * batch_time
@@ -158,7 +159,7 @@ def measure(server, arrivals, load, deadline_batch_times, peak):
         'deadline_batch_times': deadline_batch_times, 'arrivals': arrivals,
         'load': load, 'peak_per_s': peak,
         'goodput_per_s': report['goodput_per_s'], 'goodput': report['goodput_per_s'] / peak,
-        # The server gives up on some, and some reach the client too late.
+        # The server drops some images, and some answers reach the client too late.
         'late': 1 - answered / computed * (1 - late) if computed else 0,
         'p99_of_deadline': report['latency_ms']['p99'] / (1000 * deadline),
         'images_a_batch': computed / batches if batches else 0,
@@ -190,7 +191,7 @@ def run(args):
                     for load in args.loads:
                         rows.append(measure(server, arrivals, load, times, peak))
                         keep(rows[-1], args.out)
-            # Others may have used the machine: what is much above or below was noise.
+            # Other programs may have used the machine. If they did, the two peaks differ.
             print(json.dumps({'peak_per_s': peak,
                               'peak_per_s_at_the_end': server.peak()}), flush=True)
         finally:
@@ -199,7 +200,8 @@ def run(args):
 
 
 def table(rows):
-    """The lines of a table in Markdown: a row for each load; of several runs the last counts."""
+    """The lines of a Markdown table with a row for each load. If a load has several rows, the last
+    one counts."""
     by_load = {(row['deadline_batch_times'], row['arrivals'], row['load']): row for row in rows}
     lines = ['| deadline, batch times | arrivals | load | at most | goodput | late | p99 |',
              '|---' * 7 + '|']

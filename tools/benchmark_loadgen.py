@@ -1,26 +1,27 @@
 #!/usr/bin/env python3
-"""Drives a server over gRPC by LoadGen, the load generator and referee of MLPerf.
+"""Drives a server over gRPC with LoadGen, the load generator and referee of MLPerf.
 
     pip install mlcommons-loadgen ./client/python
     tools/benchmark_loadgen.py --model models/photographs/1 --logs /tmp/loadgen client/samples
     tools/benchmark_loadgen.py --variant sf_mamba_t --logs /tmp/loadgen client/samples
     tools/benchmark_loadgen.py --server HOST:8001 --serve_as photographs PICTURES  # One that runs.
 
-With --protocol kserve it is asked by tritonclient, as Triton is (benchmark_peers/triton_server.py).
+With --protocol kserve, tritonclient sends the requests, as it does to Triton
+(benchmark_peers/triton_server.py).
 
-Starts a server with one classifier and has LoadGen ask it three ways, JPEG files in and labels out:
+Starts a server with one classifier. LoadGen asks it in three ways, with JPEG files, for labels:
 
-  SingleStream  one picture after another; its median is "a lone request" below
-  Offline       all pictures at once, as requests of --images_a_request, some in flight
-  Server        a picture a request, Poisson arrivals. Latency counts from the time a request was
-                due. The highest rate of --rates, as parts of Offline's, that LoadGen calls VALID:
-                99 % within --latency_factor times a lone request
+  SingleStream  one picture after another; the median time is "a lone request" below
+  Offline       all pictures at once, in requests of --images_a_request, several at a time
+  Server        one picture per request, with Poisson arrivals. Latency counts from the time at
+                which a request was due. Reports the highest of --rates, as parts of Offline's
+                rate, that LoadGen calls VALID: 99 % within --latency_factor times a lone request
 
-LoadGen decides when a request is due, measures, and judges; this program only hands on. The
-accuracy run asks for each picture once; pictures in folders named by their class count as right
-where that is the best label, others where the answer is a lone request's. Prints a table, and
-writes it with LoadGen's own summaries to --logs. A request that fails makes its run invalid. The
-client runs on the same machine and takes its part of the processors.
+LoadGen decides when a request is due, measures, and judges. This program only passes requests on.
+The accuracy run asks for each picture once. If the pictures are in folders named by their class,
+an answer is right if it is this class. If not, it is right if it equals the answer to a lone
+request. Prints a table, and writes it to --logs with LoadGen's own summaries. A request that fails
+makes its run invalid. The client runs on the same machine and takes a part of its processor time.
 """
 
 import argparse
@@ -39,7 +40,7 @@ import numpy
 
 import benchmark_load
 
-NO_CLASS = -1  # Of a request that failed.
+NO_CLASS = -1  # The class for a request that failed.
 SUFFIXES = {'.jpg', '.jpeg', '.png', '.webp'}
 
 
@@ -72,16 +73,18 @@ def parse_args(argv=None):
 
 
 def most(limit, part=0.99, arrivals=200_000):
-    """The highest load, as a part of the peak, that the best server answers within `limit`.
+    """The highest load, divided by the peak, that the best server answers within `limit`.
 
-    It computes one picture after another at the peak's rate and starts as it comes: an M/D/1
-    queue, of which `part` must be answered within `limit`, in a picture's time at the peak.
+    The best server computes one picture after another at the peak's rate, and starts when a picture
+    comes. This is an M/D/1 queue. `part` of the pictures must be answered within `limit`. The unit
+    is the time of a picture at the peak.
     """
     random = numpy.random.default_rng(0)
     gaps = random.exponential(size=arrivals)
 
     def within(load):
-        # Lindley's recursion: a wait is the walk of (service - gap) above its lowest point.
+        # Lindley's recursion: the wait is the height of a walk of (service - gap) above its lowest
+        # point.
         walk = numpy.cumsum(1 - gaps / load)
         waits = walk - numpy.minimum.accumulate(numpy.minimum(walk, 0))
         return numpy.quantile(waits, part) + 1 <= limit
@@ -116,7 +119,7 @@ class Pictures:
 
 
 class Client:
-    """Asks by this project's own protocol."""
+    """Sends requests by this project's own protocol."""
 
     def __init__(self, address, model):
         import sfmamba
@@ -125,7 +128,8 @@ class Client:
         self.labels = list(self.client.model(model).labels)
 
     def classify(self, images):
-        """The best class of each picture, which is a file's bytes. Raises if one has none."""
+        """The best class of each picture, which is given as a file's bytes. Raises an exception if
+        a picture has none."""
         answers = self.client.classify(images, model=self.model, top_k=1)
         for answer in answers:
             if isinstance(answer, Exception):
@@ -134,7 +138,7 @@ class Client:
 
 
 class KserveClient:
-    """Asks by the Open Inference Protocol, which Triton speaks too."""
+    """Sends requests by the Open Inference Protocol, which Triton speaks, too."""
 
     labels = ()
 
@@ -143,7 +147,8 @@ class KserveClient:
         self.triton = tritonclient.grpc
         self.client = self.triton.InferenceServerClient(address)
         self.model = model
-        # Of Triton a picture is a tensor of one element, and the batch comes before it.
+        # For Triton, a picture is a tensor of one element, with the batch as an additional first
+        # axis.
         self.sides = len(self.client.get_model_metadata(model).inputs[0].shape)
 
     def classify(self, images):
@@ -152,15 +157,15 @@ class KserveClient:
         tensor.set_data_from_numpy(numpy.array(images, dtype=numpy.object_).reshape(shape))
         best = self.triton.InferRequestedOutput('logits', class_count=1)
         answer = self.client.infer(self.model, [tensor], outputs=[best], client_timeout=60)
-        # Each is "value:index" and maybe ":label".
+        # Each row is "value:index", and ":label" may follow.
         return [int(row.split(b':')[1]) for row in answer.as_numpy('logits').reshape(-1)]
 
 
 class SystemUnderTest:
-    """Answers LoadGen's queries by asking the server, on threads of its own.
+    """Answers LoadGen's queries by asking the server, on its own threads.
 
-    `classify` takes a list of pictures' bytes and returns the best class of each. One that raises
-    fails its queries, which are counted in `failed`.
+    `classify` takes a list of pictures' bytes and returns the best class of each. If it raises an
+    exception, its queries have failed and are counted in `failed`.
     """
 
     def __init__(self, loadgen, pictures, classify, threads, images_a_request):
@@ -199,13 +204,13 @@ class SystemUnderTest:
 
 
 def parse_summary(text):
-    """The "name : value" lines of LoadGen's summary."""
+    """Parses the "name : value" lines of LoadGen's summary."""
     lines = (re.fullmatch(r'\s*(.+?)\s*:\s*(\S.*?)\s*', line) for line in text.splitlines())
     return {line[1]: line[2] for line in lines if line}
 
 
 def answered_classes(text):
-    """{index of a picture: its class} of LoadGen's log of answers."""
+    """Returns {index of a picture: its class} from LoadGen's log of answers."""
     return {entry['qsl_idx']: struct.unpack('<i', bytes.fromhex(entry['data']))[0]
             for entry in json.loads(text)}
 

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Measures what a server's caller notices of others.
+"""Measures how a server's caller is affected by other programs and by other callers.
 
     tools/benchmark_neighbours.py process client/samples/scene_01.jpg
     tools/benchmark_neighbours.py flood client/samples/scene_01.jpg
 
-`process`: requests one by one to SF-Mamba-T with random weights, alone and beside a process that
-keeps one processor busy, in turn. Prints how fast the latter is, as a part of the former.
+`process`: sends requests one by one to SF-Mamba-T with random weights. In turn, it does so alone
+and beside a process that keeps one processor busy. Prints the speed beside the process, divided
+by the speed alone.
 
-`flood`: requests one by one with priority HIGH to a classifier, alone and while the classifier, a
-detector and a segmenter are each asked more than they can do, with priority NORMAL. Prints the
-99th percentiles, and what is allowed: three times the one alone and a batch of the others.
+`flood`: sends requests one by one with priority HIGH to a classifier. It does so alone, and while
+the classifier, a detector and a segmenter each get more requests with priority NORMAL than they
+can answer. Prints the 99th percentiles and the allowed one, which is three times the percentile
+alone plus one batch of the others.
 """
 
 import argparse
@@ -50,7 +52,7 @@ def one_by_one(server, model, *more):
 
 
 def medians(rounds):
-    """Of rounds of (alone, beside), the medians of both and of their ratios."""
+    """The medians of both figures and of their ratios, for rounds of (alone, beside)."""
     alone, beside = zip(*rounds)
     return {'alone': statistics.median(alone), 'beside': statistics.median(beside),
             'part': statistics.median(b / a for a, b in rounds)}
@@ -78,12 +80,14 @@ def measure_process(args):
 
 
 def allowed(alone_p99, batches):
-    """The largest p99 in milliseconds beside others whose batches take so long."""
+    """The largest allowed p99 in milliseconds. `batches` are the times of the other models'
+    batches."""
     return 3 * alone_p99 + max(batches)
 
 
 def longest_batch(profile):
-    """The time of the largest batch in what `sfmamba profile --json` prints, in milliseconds."""
+    """The time of the largest batch in milliseconds, from the output of `sfmamba profile
+    --json`."""
     return max((1000 * float(time['p95'].rstrip('s')) for size in profile['size_classes']
                 for time in size['times']), default=0)
 

@@ -3,11 +3,11 @@
 
 usage: tools/coco_ap.py ANNOTATIONS PREDICTIONS
 
-Prints one JSON object: average precision of boxes and, where all objects of the
-annotations have masks, of masks, over IoU 0.50 to 0.95 ("ap") and at 0.50
-("ap50"), as pycocotools computes them, and "ap" of each class that the
-annotations have. Needs pycocotools (pip install pycocotools). The annotations
-are read as training reads them; standard error says what was left out.
+Prints one JSON object with the average precision of boxes, over IoU 0.50 to
+0.95 ("ap") and at 0.50 ("ap50"), as pycocotools computes it, and "ap" of each
+class that the annotations have. If all annotated objects have masks, it also
+has these values for masks. Needs pycocotools (pip install pycocotools). The
+annotations are read as for training. Standard error says what was left out.
 """
 import contextlib
 import io
@@ -26,7 +26,7 @@ def by_class(evaluation, truth):
     """The average precision of each class, over IoU 0.50 to 0.95."""
     classes = {}
     for k, category in enumerate(evaluation.params.catIds):
-        # All sizes, 100 detections a picture; -1 where there is nothing to find.
+        # For all sizes and 100 detections per picture. -1 means that there is nothing to find.
         precision = evaluation.eval["precision"][:, :, k, 0, -1]
         if (precision > -1).any():
             name = truth.cats[category]["name"]
@@ -38,7 +38,7 @@ def average_precision(truth, found, kind):
     """{"ap", "ap50", "classes"} of `kind`: "bbox" or "segm"."""
     from pycocotools.cocoeval import COCOeval
     evaluation = COCOeval(truth, found, kind)
-    with contextlib.redirect_stdout(io.StringIO()):  # Its own tables.
+    with contextlib.redirect_stdout(io.StringIO()):  # It prints tables.
         evaluation.evaluate()
         evaluation.accumulate()
         evaluation.summarize()
@@ -47,7 +47,7 @@ def average_precision(truth, found, kind):
 
 
 def size_in_header(image, path):
-    """(width, height) of a picture that stands near the json, or None."""
+    """(width, height) of a picture near the JSON file, or None."""
     try:
         from pictures import shown_size
     except ImportError:  # No Pillow.
@@ -61,7 +61,7 @@ def size_in_header(image, path):
 
 
 def read_annotations(path):
-    """The dataset for pycocotools."""
+    """Reads the dataset for pycocotools."""
     [file], notes = annotations.read([path])
     sizes = {number: image.size or size_in_header(image, file.path)
              for number, image in file.images.items()}
@@ -86,7 +86,7 @@ def read_annotations(path):
 
 
 def is_detection(row, images):
-    """Whether pycocotools takes this as a detection in one of the images."""
+    """Whether pycocotools accepts `row` as a detection in one of the images."""
     def numbers(values):
         return all(isinstance(v, (int, float)) and math.isfinite(v) for v in values)
     return (isinstance(row, dict) and row.get("image_id") in images
@@ -96,7 +96,7 @@ def is_detection(row, images):
 
 
 def read_detections(path, images):
-    """The list of a file of predictions; CocoError that names the first wrong one."""
+    """The list in a file of predictions. Raises CocoError that names the first wrong entry."""
     try:
         with open(path, "rb") as file:
             rows = json.load(file)
@@ -113,7 +113,7 @@ def read_detections(path, images):
 
 
 def has_masks(truth):
-    """Whether masks can be scored; a line on standard error if some are missing."""
+    """Whether masks can be scored. If some are missing, prints a line to standard error."""
     objects = [o for o in truth.anns.values() if not o["iscrowd"]]
     missing = sum(not o["segmentation"] for o in objects)
     if missing == len(objects):
@@ -134,7 +134,7 @@ def score(truth_path, found_path):
     with contextlib.redirect_stdout(io.StringIO()):
         truth.createIndex()
         detections = read_detections(found_path, truth.imgs)
-        # Asked first: loadRes makes masks of the boxes where there are none.
+        # This is asked first, because loadRes() makes masks from boxes if there are none.
         found_masks = any("segmentation" in d for d in detections)
         found = truth.loadRes(detections) if detections else None
     report = {

@@ -7,16 +7,16 @@
 CHECKPOINT is a .pth, .pth.tar, .ckpt or .safetensors file of MambaVision, timm, mmdetection,
 mmsegmentation, Lightning, DeepSpeed or tools/pytorch, an index of shards, or a folder in
 Hugging Face's layout. The directory gets config.textproto, model.safetensors and labels.txt.
-The task, the sizes and the number of classes are read from the tensors' shapes. What shapes do
-not tell is read from what stands beside them: config.json, mmengine's meta.cfg, timm's arch,
-the training's arguments. Where that says nothing, or two things, nothing is written.
+The task, the sizes and the number of classes are read from the tensors' shapes. The rest is read
+from other evidence: config.json, mmengine's meta.cfg, timm's arch, or the training's arguments.
+If there is no evidence, or if it does not agree, nothing is written.
 
 Nothing in CHECKPOINT is executed or imported. Its pickle may only build tensors,
-dictionaries, lists, numbers and strings; whatever else it asks for is not read, and refused
-by its name if it is among the weights.
+dictionaries, lists, numbers and strings. All else in the pickle is not read. If it is among
+the weights, it is refused by its name.
 
-Exit status: 0 done; 1 the tensors are not all and only those of the model, nothing is
-written; 2 the file or the flags are in error or in doubt, nothing is written.
+Exit status: 0 done; 1 tensors of the model are missing, surplus or unfit, and nothing is
+written; 2 the file or the flags are in error or in doubt, and nothing is written.
 """
 
 import argparse
@@ -130,7 +130,7 @@ def _options(args, opened):
 
 
 def _stored_types(tensors, wanted):
-    """The type that each tensor is stored in; an error if one is not finite."""
+    """The types in which the tensors are stored. Raises an error if a tensor is not finite."""
     check_finite(tensors)
     return {name: stored_type(tensor, wanted) for name, tensor in tensors.items()}
 

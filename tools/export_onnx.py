@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Writes a model as ONNX, of standard operators alone.
+"""Writes a model as ONNX, with standard operators only.
 
     export_onnx.py models/photographs/1 photographs.onnx --check
     export_onnx.py MambaVision-T-1K mamba.onnx
 
-MODEL is a model directory of the server's, or any checkpoint that convert_checkpoint.py takes;
-that program's flags may follow. It may also be a folder or file of MambaOut, EfficientViM or
-VMamba, with --variant, --weights and --prefix where they are needed. A classifier gives `logits`
-for `images` [batch,3,height,width], which are RGB and normalised, a segmenter `logits` at stride 4.
-A detector gives the maps and logits from which proposals are chosen; its box and mask heads become
-files of their own. The file's metadata says how pictures become images. docs/onnx.md says more.
+MODEL is a model directory of the server, or any checkpoint that convert_checkpoint.py takes. The
+flags of that program may follow. MODEL may also be a folder or file of MambaOut, EfficientViM or
+VMamba, with --variant, --weights and --prefix if they are needed. The input of a classifier is
+`images` [batch,3,height,width], which are RGB and normalised, and its output is `logits`. The
+`logits` of a segmenter have stride 4. A detector has the maps and logits from which proposals are
+chosen. Its box and mask heads are written to other files. The metadata says how pictures become
+images. docs/onnx.md says more.
 
-Needs NumPy and onnx; --check also onnxruntime, and PyTorch or a server. Exit status: 0 done;
+Needs NumPy and onnx. --check also needs onnxruntime, and PyTorch or a server. Exit status: 0 done;
 1 the check found a difference; 2 the model, the flags or the server are in error.
 """
 
@@ -23,7 +24,7 @@ import tempfile
 
 
 def missing(error):
-    """The line for a package that is not installed."""
+    """The message for a package that is not installed."""
     return (f'export_onnx: {error.name} is missing: '
             'pip install numpy onnx onnxruntime torch torchvision')
 
@@ -44,12 +45,12 @@ except ModuleNotFoundError as error:
 NETWORKS = {'CLASSIFICATION': heads.classifier, 'SEGMENTATION': heads.segmenter,
             'DETECTION': heads.detector}
 ROI_HEADS = {'bbox_head': (heads.box_head, 'box'), 'mask_head': (heads.mask_head, 'mask')}
-AXES = ('batch', 'height', 'width')  # Of the images, which are free unless they are fixed.
+AXES = ('batch', 'height', 'width')  # The axes of the images, free unless flags fix them.
 MOST_IN_ONE_FILE = 1_800_000_000  # Bytes; protobuf's limit is 2 GiB.
 
 
 def metadata(model):
-    """What a caller must know besides the tensors, by name, as text."""
+    """What a caller must know besides the tensors, as texts by name."""
     config = model.config
     return {'task': config.task, 'labels': '\n'.join(model.labels),
             'filter': 'Pillow bicubic' if config.task == 'CLASSIFICATION' else 'OpenCV bilinear',
@@ -58,18 +59,20 @@ def metadata(model):
 
 
 def network(model, batch='batch', height='height', width='width'):
-    """The ModelProto from images on. A size is a number, or the name of a free axis."""
+    """The ModelProto of the network that reads images. A size is a number, or the name of a free
+    axis."""
     config = model.config
     graph = Graph({name: tensor for name, tensor in model.tensors.items()
                    if not name.startswith('roi_head.')})
-    if config.vim:  # The positions of its patches are learned for one size.
+    if config.vim:  # Vim's position embedding has one size.
         height = width = 16 * round((model.tensors['pos_embed'].shape[1] - 1)**0.5)
     outputs = NETWORKS[config.task](graph, config, 'images')
     return graph.model({'images': [batch, 3, height, width]}, outputs, metadata(model))
 
 
 def roi_heads(model):
-    """(name, ModelProto) of each head that reads regions: box_0, mask_0, ... of a cascade."""
+    """Yields (name, ModelProto) of each head that reads regions: box_0, mask_0, and more in a
+    cascade."""
     for part, (head, name) in ROI_HEADS.items():
         prefix = f'roi_head.{part}.'
         tensors = {key[len(prefix):]: tensor for key, tensor in model.tensors.items()
@@ -89,20 +92,21 @@ def roi_heads(model):
 
 
 def save(proto, path):
-    """Writes the file, and beside it one with the weights if they are too large for protobuf."""
+    """Writes the file. If the weights are too large for protobuf, they get a file of their own
+    beside it."""
     size = sum(len(tensor.raw_data) for tensor in proto.graph.initializer)
     options = {}
     if size > MOST_IN_ONE_FILE:
         data = path.with_name(f'{path.name}.data')
-        data.unlink(missing_ok=True)  # It would be added to.
+        data.unlink(missing_ok=True)  # onnx would append to it.
         options = dict(save_as_external_data=True, location=data.name)
     onnx.save(proto, path, **options)
     onnx.checker.check_model(str(path), full_check=True)
 
 
 def read(path, flags):
-    """The Model in a model directory, in a checkpoint of open_weights, or in what the converter
-    makes one of."""
+    """The Model in a model directory, in a checkpoint of open_weights, or in a checkpoint that the
+    converter can convert."""
     own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for flag in ('--variant', '--weights', '--prefix'):
         own.add_argument(flag)

@@ -1,10 +1,10 @@
-"""Reads COCO's json, for training and for coco_ap.py.
+"""Reads COCO's JSON, for training and for coco_ap.py.
 
     files, notes = read([path])                # Ids and names are checked.
     found = objects(files[0], lambda image: image.size)
 
-`notes` are lines to print. Wrong content raises CocoError, a line that names the file and the
-entry.
+`notes` are lines to print. If the content is wrong, CocoError is raised. Its line names the file
+and the entry.
 """
 
 import collections
@@ -15,7 +15,7 @@ import pathlib
 
 from checkpoint.labels import BLANKS, is_label
 
-ROUNDING = 0.5  # Pixels that a box may reach outside its picture without being counted.
+ROUNDING = 0.5  # A box may reach this far outside its picture, in pixels, without being counted.
 CLIPPED = ('box clipped to its picture', 'boxes clipped to their pictures')
 EMPTY = ('box left out, as no area of it is in its picture',
          'boxes left out, as no area of them is in their pictures')
@@ -26,14 +26,14 @@ SHORT = ('polygon passed over, as it has fewer than 3 points',
 
 
 class CocoError(ValueError):
-    """One line that says what was got and what was expected."""
+    """Raised with one line that says what was found and what was expected."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Image:
     id: int
     file_name: str
-    size: tuple     # (width, height), or None if the json does not say.
+    size: tuple     # (width, height), or None if the JSON does not say.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,13 +58,13 @@ class File:
     path: pathlib.Path
     images: dict      # By id.
     categories: dict  # By id, in the order of the ids.
-    rows: list        # (place, image_id, category_id, crowd, the json's object) of each annotation.
+    rows: list        # (place, image_id, category_id, crowd, JSON object) of each annotation.
 
 
 @dataclasses.dataclass
 class Objects:
     found: list
-    counts: collections.Counter  # Of CLIPPED, EMPTY, SHORT and CROWD.
+    counts: collections.Counter  # The numbers of CLIPPED, EMPTY, SHORT and CROWD.
 
     def note(self, path):
         """A line that says what was changed or left out; '' if nothing was."""
@@ -79,7 +79,7 @@ def _shown(value):
 
 
 def _whole(row, key, where, least=None):
-    """A whole number of a json's object, which may be written as 640.0."""
+    """A whole number of a JSON object. It may be written as 640.0."""
     value = row[key]
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -96,7 +96,7 @@ def _text(row, key, where):
 
 
 def _finite(values):
-    """Whether all are numbers, none of them infinite or NaN."""
+    """Whether all values are finite numbers."""
     try:
         return all(type(v) is not bool and math.isfinite(v) for v in values)
     except (TypeError, OverflowError):
@@ -104,7 +104,7 @@ def _finite(values):
 
 
 def _rows(root, name, keys, path):
-    """(place, object) of each entry of a list; each has these keys."""
+    """Yields (place, object) for each entry of the list `name`. Each entry must have these keys."""
     found = root.get(name) if isinstance(root, dict) else None
     if not isinstance(found, list):
         raise CocoError(f'{path}: no list "{name}"')
@@ -173,8 +173,8 @@ def _read_file(path):
 
 
 def _leave_out_parents(files):
-    """Removes categories that group others and have no annotation, such as Roboflow's first one.
-    Returns their names."""
+    """Removes categories that only group other categories and have no annotation, such as
+    Roboflow's first one. Returns their names."""
     names = {}
     used = {category for file in files for _, _, category, _, _ in file.rows}
     for file in files:
@@ -197,8 +197,8 @@ def _check_names(file):
 
 
 def read(paths):
-    """(Files, notes) of files that belong together, such as a part to learn from and one held
-    out."""
+    """Returns (Files, notes) for files that belong together, such as one to learn from and one that
+    is held out."""
     files = [_read_file(pathlib.Path(path)) for path in paths]
     parents = _leave_out_parents(files)
     for file in files:
@@ -209,7 +209,8 @@ def read(paths):
 
 
 def unpack(text):
-    """COCO's packed run lengths: five bits a character, from the third on as differences."""
+    """Unpacks COCO's run lengths. Each character has five bits. From the fourth run on, a value is
+    the difference from the run length two places before."""
     counts, value, shift = [], 0, 0
     for character in text.encode():
         bits = character - 48
@@ -225,7 +226,7 @@ def unpack(text):
 
 
 def _run_lengths(outline, size, where):
-    """Run lengths with whole numbers; they have the picture's size where that is known."""
+    """Run lengths that are whole numbers. They must have the picture's size if it is known."""
     found, counts = outline.get('size'), outline.get('counts')
     try:
         high, wide = (_whole({'size': v}, 'size', where, 1) for v in found)
@@ -257,7 +258,7 @@ def _outline(outline, size, where, counts):
 
 
 def _box(row, size, where, counts):
-    """The box, clipped to the picture, or None if nothing of it is left."""
+    """The box, clipped to the picture, or None if no area of it is left."""
     box = row['bbox']
     if not isinstance(box, list) or len(box) != 4 or not _finite(box):
         raise CocoError(f'{where}: "bbox" is {_shown(box)}, expected x, y, width and height')
@@ -273,8 +274,8 @@ def _box(row, size, where, counts):
 
 
 def objects(file, size_of, crowds=False):
-    """The Objects of a file, with its crowds or without them; crowds that are not asked for are not
-    checked. size_of(Image) is the picture's (width, height), or None if nothing tells it."""
+    """The Objects of a file. Crowds are included, and checked, only if `crowds`. size_of(Image)
+    returns the picture's (width, height), or None if it is unknown."""
     sizes = {number: size_of(image) for number, image in file.images.items()}
     result = Objects([], collections.Counter())
     for where, image, category, crowd, row in file.rows:

@@ -1,10 +1,10 @@
-"""Finds COCO's json files in a folder of data, and the pictures that they name.
+"""Finds COCO's JSON files in a folder of data, and the pictures that they name.
 
     train, held_out = find(folder)       # Paths; the second is None if the data do not say.
     paths = pictures(file, folder)       # {image id: path} of an annotations.File.
 
-A name tells which part a file or folder is: instances_train2017.json, train/, valid/. Raises
-CocoError, which names the candidates if there are several.
+The name of a file or folder tells which part of the data it is, for example
+instances_train2017.json, train/ or valid/. If there are several candidates, CocoError names them.
 """
 
 import json
@@ -23,7 +23,7 @@ FLAGS = '--annotations FILE --images DIR'
 
 
 def part_of(name):
-    """Which part of the data a name says: a value of PARTS, or None."""
+    """The part of the data that a name tells, which is a value of PARTS, or None."""
     found = {PARTS[word] for word in re.findall('[a-z]+', name.lower()) if word in PARTS}
     return found.pop() if len(found) == 1 else None
 
@@ -34,7 +34,7 @@ def _folders(folder):
 
 
 def _is_coco(path):
-    """Whether a json of any name has COCO's lists."""
+    """Whether a JSON file of any name has COCO's lists."""
     try:
         root = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
@@ -43,7 +43,8 @@ def _is_coco(path):
 
 
 def _files(folder):
-    """The files of annotations in a folder; beside instances_* no others, such as captions."""
+    """The files of annotations in a folder. If some are called instances_*, the others are ignored,
+    such as captions."""
     found = sorted(path for path in folder.glob('*.json')
                    if path.is_file() and not path.name.startswith('.'))
     instances = [path for path in found if path.name.startswith('instances_')]
@@ -51,7 +52,7 @@ def _files(folder):
 
 
 def find(folder):
-    """(path, path or None) of the files to learn from and held out."""
+    """Returns (the file to learn from, the held out file or None)."""
     if not folder.is_dir():
         raise CocoError(f'{folder}: no such folder')
     found = {'train': [], 'held out': [], 'test': [], None: []}
@@ -72,8 +73,8 @@ def find(folder):
 
 
 def _located(folder, name, root):
-    """The path of a file_name in a folder, or None. One that begins with the folder's own name is
-    not doubled; one outside `root` is not taken."""
+    """The path of the file `name` in a folder, or None. If the name begins with the folder's own
+    name, this is not doubled. Files outside of `root` are ignored."""
     for text in dict.fromkeys((name, name.replace('\\', '/'))):
         text = os.path.normpath(text) if text else ''
         first, _, rest = text.partition('/')
@@ -86,7 +87,7 @@ def _located(folder, name, root):
 
 
 def _places(path, root):
-    """Groups of folders that may hold the pictures of a json, the likeliest first."""
+    """Groups of folders that may hold the pictures of a JSON file, the likeliest first."""
     split, here = path.stem.removeprefix('instances_'), path.parent
     part = part_of(path.stem) or part_of(here.name)
     folders = _folders(root) + _folders(root / 'images')
@@ -100,7 +101,7 @@ def _places(path, root):
 
 
 def _in(folder, file, root):
-    """{image id: path} of the pictures that are in a folder."""
+    """Returns {image id: path} of the file's pictures that are in a folder."""
     found = {}
     for number, image in file.images.items():
         path = _located(folder, image.file_name, root)
@@ -121,7 +122,7 @@ def _missing(file, root, folder, found):
 
 
 def pictures(file, root):
-    """{image id: path} of all images of a file, in one folder of `root`."""
+    """Returns {image id: path} of all pictures of a file. They must be in one folder of `root`."""
     best = root, {}
     for group in _places(file.path, root):
         whole = []
@@ -141,7 +142,8 @@ def pictures(file, root):
 
 
 def pictures_in(folder, file):
-    """{image id: path} of all images of a file, in the folder that --images names."""
+    """Returns {image id: path} of all pictures of a file. They must be in the folder that --images
+    names."""
     found = _in(folder, file, folder)
     if len(found) < len(file.images):
         raise _missing(file, folder, folder, found)

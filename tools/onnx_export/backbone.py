@@ -1,8 +1,7 @@
 """The backbones in ONNX: SF-Mamba, MambaVision and Vim, as docs/network.md defines them.
 
-What the tensors tell (depths, widths, layer scale, kinds of mixers) is read from them, and the
-Config tells the rest. Letters: N images, S sequences, L tokens, C channels, D scanned channels,
-n states.
+Depths, widths, layer scale and kinds of mixers are read from the tensors. The Config tells the
+rest. Letters: N images, S sequences, L tokens, C channels, D scanned channels, n states.
 """
 
 import numpy as np
@@ -10,7 +9,7 @@ from onnx import helper
 
 from onnx_export.graph import END
 
-# EfficientNet-Lite0: the stride of each block, and the blocks whose maps a pyramid takes.
+# EfficientNet-Lite0: the stride of each block, and the indices of the blocks whose maps are used.
 LITE_STRIDES = (1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2)
 LITE_MAPS = (2, 4, 10, 11)
 
@@ -22,12 +21,12 @@ class Backbone:
     # Scans.
 
     def scan(self, u, delta, A, B, C):
-        """The recurrence of Mamba as a Scan along the tokens: u, delta [S,L,D], A [D,n] negative,
-        B, C [S,L,n] to [S,L,D].
+        """Mamba's recurrence, as ONNX's Scan along the tokens. Maps u and delta [S,L,D], A [D,n],
+        which is negative, and B and C [S,L,n] to [S,L,D].
 
-        The state is [S,n,D], so that the long axis is the last one, and the steps get their
-        tokens with all axes in place: fewer and longer operations are what a step costs. The next
-        state is no output of the loop, which ONNX Runtime 1.32 would answer wrongly.
+        The state is [S,n,D], so that the long axis is the last one. The steps get their tokens with
+        all axes in place. So a step has fewer and longer operations, which makes it fast. The next
+        state is not an output of the loop, because ONNX Runtime 1.32 would compute it wrongly.
         """
         g = self.g
         h, d, b, du, c = inputs = [g.name('token') for _ in range(5)]
@@ -48,7 +47,7 @@ class Backbone:
         return g.op('Squeeze', y, row)
 
     def ssm(self, u, weights, suffix='', bias_scale=2, backward=0):
-        """Projections and scan of u [S,L,D]; the last `backward` channels from the end."""
+        """Projects and scans u [S,L,D]. The last `backward` channels are scanned from the end."""
         g = self.g
         A = -np.exp(weights.take(f'A{suffix}_log').astype(np.float64)).astype(np.float32)
         channels, states = A.shape
@@ -114,7 +113,7 @@ class Backbone:
         return g.linear(g.reshape(y, 0, 0, width), weights.sub('proj'))
 
     def alternating(self, x, weights, index):
-        """The Mamba mixer of the ablations that turn every second block round."""
+        """The Mamba mixer of the ablations in which every second block scans backward."""
         g, turned = self.g, index % 2 == 1
         x = g.reversed(x) if turned else x
         if self.config.scan == 'SERIES_GAP':
@@ -165,10 +164,10 @@ class Backbone:
     def detach(self, x):
         return self.g.slice(x, 1, 1, -1)
 
-    # Windows of maps [N,height,width,C], which they divide.
+    # Windows of maps [N,height,width,C]. The windows divide the maps without remainder.
 
     def cut(self, x, width, h, w, channels):
-        """The windows' tokens, [S,h*w,C]."""
+        """The tokens of the windows, [S,h*w,C]."""
         g = self.g
         x = g.reshape(x, 0, -1, h, g.whole('Div', width, w), w, channels)
         return g.reshape(g.transpose(x, 0, 1, 3, 2, 4, 5), -1, g.whole('Mul', h, w), channels)
@@ -179,7 +178,8 @@ class Backbone:
         return g.reshape(g.transpose(x, 0, 1, 3, 2, 4, 5), -1, height, width, channels)
 
     def cut_sequences(self, x, attached, window, sub, channels):
-        """Each sequence, a window, as its sub-windows, which get copies of auxiliary tokens."""
+        """Cuts each sequence, which is a window, into sub-windows. Each of these gets copies of the
+        auxiliary tokens."""
         g = self.g
         patches = g.reshape(self.detach(x) if attached else x, -1, *window, channels)
         cut = self.cut(patches, window[1], *sub, channels)
@@ -191,7 +191,8 @@ class Backbone:
         return g.concat(ends[0], cut, ends[1], axis=1)
 
     def geometry(self, height, width, stage):
-        """Sides of the padded map, of a window, and of the attention's sub-window or None."""
+        """The sides of the padded map, of a window, and of attention's sub-window, which may be
+        None."""
         g, side = self.g, self.config.windows[stage - 2]
         sub = self.config.attention_windows[stage - 2]
 
@@ -210,7 +211,7 @@ class Backbone:
         padded = [round_up(size, to) for size, to in zip((height, width), subs)]
         return padded, padded, subs
 
-    # Stages. They give the map [N,C,H,W] before the downsample.
+    # Stages. They return the map [N,C,H,W] as it is before downsampling.
 
     def token_stage(self, x, weights, stage):
         g, config = self.g, self.config
@@ -256,7 +257,7 @@ class Backbone:
         return x
 
     def lite_trunk(self, x):
-        """The maps of EfficientNet-Lite0's layers, the last of which the next stage reads."""
+        """The maps of EfficientNet-Lite0's layers. The next stage reads the last of them."""
         g, weights, maps = self.g, self.weights.sub('trunk'), []
         options = dict(epsilon=1e-3, activation='Clip')
         x = g.unit(x, weights.sub('stem'), stride=2, **options)
@@ -276,7 +277,7 @@ class Backbone:
         return maps
 
     def maps(self, images):
-        """Images [N,3,H,W] to the stages' maps at strides 4, 8, 16 and 32."""
+        """Maps images [N,3,H,W] to the stages' maps at strides 4, 8, 16 and 32."""
         if self.weights.has('trunk.stem.conv.weight'):
             *maps, x = self.lite_trunk(images)
         else:
@@ -297,7 +298,8 @@ class Backbone:
         return g.op('Mul', g.op('Div', x, g.op('Sqrt', square)), weight)
 
     def vim(self, images):
-        """Images [N,3,H,W] of the one size that the positions allow to class tokens [N,C]."""
+        """Maps images [N,3,H,W] to class tokens [N,C]. The images must have the size of the
+        position embedding."""
         g, weights, config = self.g, self.weights, self.config
         patch, positions = weights.sub('patch_embed.proj'), weights.take('pos_embed')
         width, middle = positions.shape[2], (positions.shape[1] - 1) // 2

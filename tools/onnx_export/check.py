@@ -9,7 +9,7 @@ import numpy as np
 
 from checkpoint.open_weights import fields_of, network_of
 
-TOLERANCE = 1e-5  # The largest difference, as a part of an output's range.
+TOLERANCE = 1e-5  # The largest accepted difference, divided by the output's range.
 REGIONS = (1, 3)
 sys.path.append(str(pathlib.Path(__file__).absolute().parents[1] / 'pytorch'))
 
@@ -19,7 +19,8 @@ def _count(tensors, start):
 
 
 def _backbone_fields(tensors, config):
-    """What sf_mamba.Config takes for these tensors; ValueError if it has no such network."""
+    """The arguments of sf_mamba.Config for these tensors. Raises ValueError if it has no such
+    network."""
     if config.vim or config.full or any(config.attention_windows) or config.scan != 'UNI':
         raise ValueError('tools/pytorch has no such network: compare it with a server')
     depths = tuple(_count(tensors, f'levels.{i}.blocks.') for i in range(4))
@@ -56,8 +57,8 @@ def _classifier(config, tensors):
 
 
 def torch_networks(model):
-    """Functions from the input to the outputs by name: of the network and of each RoI head, in
-    the order of the files."""
+    """Functions that map an input to outputs by name. There is one for the network and one for each
+    RoI head, in the order of the files."""
     import detector
     import pyramid
     import torch
@@ -121,7 +122,7 @@ def _roi_head(detector, loaded, part, values, shared):
 
 
 def _ask_server(url, images):
-    """The logits that a server gives for images."""
+    """The logits that a server returns for images."""
     body = {'inputs': [{'name': 'image', 'datatype': 'FP32', 'shape': images.shape,
                         'data': images.ravel().tolist()}], 'outputs': [{'name': 'logits'}]}
     request = urllib.request.Request(f'{url}/infer', json.dumps(body).encode(),
@@ -132,14 +133,15 @@ def _ask_server(url, images):
 
 
 def difference(got, expected):
-    """The largest difference as a part of the range of what is expected."""
+    """The largest difference, divided by the range of the expected values."""
     if got.shape != expected.shape:
         return float('inf')
     return float(np.abs(got - expected).max() / np.ptp(expected))
 
 
 def inputs_for(session, model, batches=(1, 3)):
-    """Random inputs of each batch, at two sizes where the file leaves the size open."""
+    """Random inputs for each batch size. If the file leaves the image size open, there are two
+    sizes."""
     batch, channels, *sides = session.get_inputs()[0].shape
     rng = np.random.default_rng(0)
     size = model.config.picture.get('size') or model.config.picture['short_side']
@@ -154,8 +156,8 @@ def inputs_for(session, model, batches=(1, 3)):
 
 
 def open_session(file):
-    """An ONNX Runtime session of a path or of a file's bytes; its threads do not spin, so that it
-    does not stand in the way of others."""
+    """An ONNX Runtime session for a path or for a file's bytes. Its threads do not spin, so that
+    they do not slow down other programs."""
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry('session.intra_op.allow_spinning', '0')
@@ -163,7 +165,7 @@ def open_session(file):
 
 
 def compare(model, paths, server=None):
-    """(a line, whether it is near enough) for each input of each file."""
+    """Yields (a line, whether the difference is small enough) for each input of each file."""
     if server:
         references = [lambda images: _ask_server(server, images)]
     else:

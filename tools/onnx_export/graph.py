@@ -1,10 +1,10 @@
-"""Writes an ONNX graph operator by operator, beside the tensors that it takes its weights from.
+"""Writes an ONNX graph operator by operator. The weights come from tensors by name.
 
     graph = Graph(tensors)
     weights = graph.weights('levels.2')
     y = graph.op('Relu', graph.linear(x, weights.sub('fc1')))
 
-A value is its name; a NumPy array or a list of whole numbers becomes a constant.
+A value is given by its name. A NumPy array or a list of whole numbers becomes a constant.
 """
 
 import operator
@@ -12,16 +12,16 @@ import operator
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-OPSET = 20  # The first with Gelu. Opset 21 adds nothing that the networks need.
+OPSET = 20  # The first opset with Gelu. Opset 21 adds nothing that the networks need.
 IR_VERSION = 10
-END = 2**63 - 1  # As the end of a slice: the last element is in it.
-_SHARED = 256  # Bytes of the largest constant that equal ones share.
+END = 2**63 - 1  # As the end of a slice, this includes the last element.
+_SHARED = 256  # Equal constants of at most this number of bytes are stored once.
 _WHOLE = {'Add': operator.add, 'Sub': operator.sub, 'Mul': operator.mul,
           'Div': operator.floordiv}
 
 
 class Weights:
-    """The tensors whose names begin with `prefix`; take() remembers which were used."""
+    """The tensors whose names begin with `prefix`. take() records which were used."""
 
     def __init__(self, tensors, used, prefix=''):
         self.tensors, self.used, self.prefix = tensors, used, prefix
@@ -33,7 +33,7 @@ class Weights:
         return self.prefix + name in self.tensors
 
     def count(self, name):
-        """The number of the parts `name`.0, `name`.1, ..."""
+        """The number of parts that are called `name`.0, `name`.1, ..."""
         start = f'{self.prefix}{name}.'
         numbers = {key[len(start):].split('.')[0] for key in self.tensors if key.startswith(start)}
         return max((int(n) + 1 for n in numbers if n.isdigit()), default=0)
@@ -47,7 +47,7 @@ class Weights:
 
 
 class Graph:
-    """Nodes and constants so far; `tensors` are float32 arrays by name."""
+    """The nodes and constants so far. `tensors` are float32 arrays by name."""
 
     def __init__(self, tensors):
         self.tensors, self.used = tensors, set()
@@ -61,7 +61,7 @@ class Graph:
         return f'{kind}_{self.numbers[kind]}'
 
     def constant(self, value):
-        """The name of a constant: whole numbers as int64, all else as float32."""
+        """The name of a constant. Whole numbers become int64, and all else becomes float32."""
         if isinstance(value, str):
             return value
         array = np.asarray(value)
@@ -73,7 +73,7 @@ class Graph:
         return self.constants[key].name
 
     def op(self, kind, *inputs, outputs=1, **attributes):
-        """The output of a new node; a list of them if `outputs` is not 1."""
+        """Adds a node and returns its output, or a list of outputs if `outputs` is not 1."""
         names = [self.name(kind) for _ in range(outputs)]
         self.nodes.append(helper.make_node(kind, [self.constant(x) for x in inputs], names,
                                            name=names[0], **attributes))
@@ -91,24 +91,26 @@ class Graph:
         return self.op('Shape', x, start=axis, end=axis + 1)
 
     def sizes(self, values):
-        """One int64 tensor of several sizes."""
+        """One int64 tensor of several sizes, or a list if all are known."""
         if all(isinstance(v, int) for v in values):
             return list(values)
         return self.op('Concat', *([v] if isinstance(v, int) else v for v in values), axis=0)
 
     def reshape(self, x, *shape):
-        """A size of 0 stays as it is, one of -1 follows from the others."""
+        """Changes the shape of x. A size of 0 stays as it is, and one of -1 follows from the
+        others."""
         return self.op('Reshape', x, self.sizes(shape))
 
     def transpose(self, x, *order):
         return self.op('Transpose', x, perm=order)
 
     def slice(self, x, axis, start, end, step=1):
-        """Elements from `start` to `end` of an axis; both may be negative, `end` may be a size."""
+        """The elements from `start` to `end` of an axis. Both may be negative, and `end` may be a
+        size."""
         return self.op('Slice', x, [start], [end] if isinstance(end, int) else end, [axis], [step])
 
     def reversed(self, x):
-        """The tokens [S,L,C] from the last to the first."""
+        """The tokens [S,L,C] in reverse order."""
         return self.slice(x, 1, -1, -END, -1)
 
     def concat(self, *values, axis):
@@ -122,15 +124,16 @@ class Graph:
         return self.op('Add', y, weights.take('bias')) if bias else y
 
     def convolution(self, x, weights, stride=1, groups=1):
-        """A convolution that keeps the size if `stride` is 1, with a bias if it has one."""
+        """A convolution, which has a bias if `weights` has one. It keeps the size if `stride` is
+        1."""
         weight = weights.take('weight')
         bias = [weights.take('bias')] if weights.has('bias') else []
         return self.op('Conv', x, weight, *bias, strides=[stride] * 2, group=groups,
                        pads=[side // 2 for side in weight.shape[2:]] * 2)
 
     def short_convolution(self, x, weight, bias, left):
-        """Each channel of the tokens [S,L,C] convolved along them with weight [C,1,taps], `left`
-        zeros before the first token; then SiLU."""
+        """Convolves each channel of the tokens [S,L,C] along the tokens with weight [C,1,taps], and
+        applies SiLU. There are `left` zeros before the first token."""
         right = weight.shape[2] - 1 - left
         y = self.op('Conv', self.transpose(x, 0, 2, 1), weight, *bias, group=len(weight),
                     pads=[left, right])
@@ -160,8 +163,8 @@ class Graph:
         return self.op('ReduceMean', x, list(axes))
 
     def model(self, inputs, outputs, metadata):
-        """The ModelProto. `inputs` are shapes by name, `outputs` pairs of a value and its shape by
-        name; a size is an int, the name of a free axis, or None."""
+        """The ModelProto. `inputs` has shapes by name, and `outputs` has (value, shape) by name. A
+        size is an int, the name of a free axis, or None."""
         def info(name, shape):
             return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
         unused = [name for name in self.tensors if name not in self.used]

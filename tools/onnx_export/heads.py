@@ -1,6 +1,6 @@
-"""The heads in ONNX, as docs/heads.md defines them: what is left of a model behind its maps.
+"""The heads in ONNX, as docs/heads.md defines them: the part of a model after its maps.
 
-Each function gives its outputs by name, as pairs of a value and its shape.
+Each function returns its outputs by name, as pairs of a value and its shape.
 """
 
 import numpy as np
@@ -8,11 +8,11 @@ import numpy as np
 from onnx_export.backbone import Backbone
 from onnx_export.open_weights import CLASSIFIERS, VMAMBA, vmamba_maps
 
-POOLS = (1, 2, 3, 6)  # Bins a side of UperNet's pyramid pooling.
+POOLS = (1, 2, 3, 6)  # Bins per side in UperNet's pyramid pooling.
 
 
 def classifier(graph, config, images):
-    """logits [N,classes]."""
+    """The output of a classifier, logits [N,classes]."""
     if config.family:
         return CLASSIFIERS[config.family](graph, config, images)
     g, weights = graph, graph.weights()
@@ -30,7 +30,7 @@ def classifier(graph, config, images):
 
 
 def pyramid(graph, config, images):
-    """The backbone's four maps, each behind its LayerNorm."""
+    """The backbone's four maps, each after its LayerNorm."""
     weights = graph.weights('backbone')
     if config.family == VMAMBA:
         maps = vmamba_maps(graph, weights, images)
@@ -42,7 +42,7 @@ def pyramid(graph, config, images):
 
 
 def resize(graph, x, like, **how):
-    """x at the height and width of `like`."""
+    """Resizes x to the height and width of `like`."""
     return graph.op('Resize', x, '', '', graph.op('Shape', like, start=2, end=4), axes=[2, 3],
                     **how)
 
@@ -54,7 +54,7 @@ def bilinear(graph, x, like):
 
 
 def averages(graph, size, bins):
-    """The matrix [bins,size] of an adaptive average pool: bin i is the mean of the elements from
+    """The matrix [bins,size] of an adaptive average pool. Bin i is the mean of the elements from
     floor(i * size / bins) to ceil((i + 1) * size / bins)."""
     g, i = graph, np.arange(bins)[:, None]
     first = g.op('Div', g.op('Mul', i, size), [bins])
@@ -93,11 +93,12 @@ def segmenter(graph, config, images):
                        ['batch', len(weights.take('conv_seg.bias')), None, None])}
 
 
-# Detectors, in parts: regions are chosen between them.
+# Detectors consist of several parts, because regions are chosen between them.
 
 def detector(graph, config, images):
-    """The pyramid's maps that regions are read from, level_0 to level_3 [N,channels,h,w], and of
-    its five levels objectness rpn_logits_i [N,anchors] and rpn_deltas_i [N,anchors,4]."""
+    """The pyramid's maps level_0 to level_3 [N,channels,h,w], which regions are read from. Also the
+    objectness rpn_logits_i [N,anchors] and rpn_deltas_i [N,anchors,4] for each of its five
+    levels."""
     g, neck, rpn = graph, graph.weights('neck'), graph.weights('rpn_head')
     x = [g.convolution(m, neck.sub(f'lateral_convs.{i}.conv'))
          for i, m in enumerate(pyramid(g, config, images))]
@@ -119,7 +120,7 @@ def detector(graph, config, images):
 
 
 def box_head(graph, features):
-    """Regions' features [n,channels,7,7] to class_logits [n,K+1] and box_deltas [n,4K]."""
+    """Maps regions' features [n,channels,7,7] to class_logits [n,K+1] and box_deltas [n,4K]."""
     g, weights, x = graph, graph.weights(), features
     for i in range(weights.count('shared_convs')):
         x = g.unit(x, weights.sub(f'shared_convs.{i}'), activation='Relu')
@@ -131,7 +132,7 @@ def box_head(graph, features):
 
 
 def mask_head(graph, features):
-    """Regions' features [n,channels,14,14] to mask_logits [n,K,28,28]."""
+    """Maps regions' features [n,channels,14,14] to mask_logits [n,K,28,28]."""
     g, weights, x = graph, graph.weights(), features
     for i in range(weights.count('convs')):
         x = g.unit(x, weights.sub(f'convs.{i}'), activation='Relu')

@@ -1,5 +1,5 @@
-"""Reads a model: its weights, its labels, and what decides what the network computes and what it is
-given, which a model directory's config.textproto says."""
+"""Reads a model: its weights, its labels, and the settings in its config.textproto. These decide
+what the network computes and what its input is."""
 
 import dataclasses
 import pathlib
@@ -11,7 +11,7 @@ from checkpoint.state_dict import read_state_dict
 from checkpoint.tensor import CheckpointError, check_finite, convert
 from checkpoint.variants import CUSTOM, MEAN, NAMES, STD, default_windows, find_row
 
-# Their auxiliary tokens. Vim resizes to 256 and cuts 224 out.
+# The auxiliary tokens of Vim's variants. Vim resizes to 256 pixels and crops to 224.
 _VIM = {'vim_t': 'NONE', 'vim_s': 'NONE', 'vim_s_uni': 'NONE', 'vim_s_uni_swap': 'DATA'}
 _VIM_CROP = 0.875
 _CUSTOM = dict(num_heads=(8, 16), windows=(14, 7), tokens='DATA')
@@ -21,7 +21,7 @@ _CUSTOM = dict(num_heads=(8, 16), windows=(14, 7), tokens='DATA')
 class Config:
     task: str = 'CLASSIFICATION'
     vim: bool = False
-    num_heads: tuple = _CUSTOM['num_heads']   # Of stages 3 and 4, as the next two.
+    num_heads: tuple = _CUSTOM['num_heads']   # Of stages 3 and 4, as are the next two.
     windows: tuple = _CUSTOM['windows']
     attention_windows: tuple = (0, 0)         # 0: none.
     full: bool = False                        # The whole map is one window.
@@ -29,15 +29,15 @@ class Config:
     swap: bool = True
     discard: str = 'AFTER_FIRST_ATTN'
     scan: str = 'UNI'
-    family: str = ''                          # One of checkpoint.open_weights.
-    activation: str = ''                      # Of MambaOut.
-    picture: dict = dataclasses.field(default_factory=dict)  # Preprocessing, by field.
+    family: str = ''                          # A family of checkpoint.open_weights, or ''.
+    activation: str = ''                      # Of a MambaOut.
+    picture: dict = dataclasses.field(default_factory=dict)  # Preprocessing, by the field's name.
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
     config: Config
-    tensors: dict  # A float32 array by each name.
+    tensors: dict  # float32 arrays by name.
     labels: list
 
 
@@ -46,7 +46,7 @@ def _numbers(message, name, kind=int):
 
 
 def _picture(message, task, variant, row, vim):
-    """How a picture becomes the input; sizes in pixels."""
+    """How a picture becomes the input. Sizes are in pixels."""
     def one(name, default, kind=int):
         return kind(message.get(name, [default])[0])
     largest = '_l3_' in variant
@@ -64,7 +64,7 @@ def _picture(message, task, variant, row, vim):
 
 
 def read_config(text):
-    """The Config that a config.textproto states; CheckpointError names a field in error."""
+    """The Config that a config.textproto states. CheckpointError names a field that is wrong."""
     fields = textproto.parse(text)
     task = fields.get('task', ['CLASSIFICATION'])[0]
     backbone, picture = (fields.get(name, [{}])[0] for name in ('backbone', 'input'))
@@ -95,7 +95,7 @@ def read_config(text):
 
 
 def read_model(folder):
-    """The Model in a model directory; CheckpointError says what is wrong with it."""
+    """The Model in a model directory. CheckpointError says what is wrong with the directory."""
     files = read_files(pathlib.Path(folder))
     if files.own_config is None:
         raise CheckpointError(f'{folder}: has no config.textproto')

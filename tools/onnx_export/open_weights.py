@@ -1,7 +1,7 @@
 """MambaOut, EfficientViM and VMamba in ONNX, as tools/pytorch has them.
 
-Letters: N images, C channels, L pixels of a map, n hidden states, D scanned channels, R of the
-steps' projection.
+Letters: N images, C channels, L pixels of a map, n hidden states, D scanned channels, R rank of
+the projection to time steps.
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ def _logits(g, x, weights):
 # MambaOut.
 
 def _mambaout_block(g, x, block, activate):
-    """x [N,H,W,C]."""
+    """A block on x [N,H,W,C]."""
     hidden, conv = block.take('fc2.weight').shape[1], len(block.take('conv.weight'))
     y = g.linear(g.layer_norm(x, block.sub('norm'), 1e-6), block.sub('fc1'))
     gate, inner, c = g.op('Split', y, [hidden, hidden - conv, conv], outputs=3, axis=-1)
@@ -84,8 +84,10 @@ def _conv_norm(g, x, weights, stride=1, depthwise=False, relu=False):
 
 
 def _efficientvim_mixer(g, x, norm, mixer):
-    """The mixer of a map [N,C,H,W] behind its LayerNorm, and the hidden states [N,n,C]."""
-    # A, a number for each state, is not added to dt: the softmax over the pixels cancels it.
+    """Normalises a map [N,C,H,W] and applies the mixer. Returns the new map and the hidden states
+    [N,n,C]."""
+    # A has a number for each state. It is not added to dt, because the softmax over the pixels
+    # cancels it.
     width, states = len(norm.take('weight')), len(mixer.take('A'))
     height, side = g.size(x, 2), g.size(x, 3)
     v = g.reshape(g.layer_norm(_channels_last(g, x), norm), 0, -1, width)           # [N,L,C]
@@ -127,7 +129,8 @@ def _efficientvim_merge(g, x, merge):
 
 
 def _votes(weights, suffix):
-    """(matrix, biases) of the four classifiers of all features, with their shares."""
+    """Returns (matrix, biases) of one classifier of all features. It is the sum of the four
+    classifiers, each multiplied by its share."""
     shares = np.exp(weights.take(f'weights{suffix}'))
     heads = [weights.sub(f'heads{suffix}.{i}') for i in range(4)]
     parts = [(head.take('weight') * share, head.take('bias') * share)
@@ -159,8 +162,8 @@ def efficientvim(graph, config, images):
 # VMamba.
 
 def _recurrence(g, decay, inputs, channels):
-    """h[t] = decay[t] * h[t-1] + inputs[t] along the tokens [N,L,channels]. The next state is no
-    output of the loop, which ONNX Runtime 1.32 would answer wrongly."""
+    """h[t] = decay[t] * h[t-1] + inputs[t] along the tokens [N,L,channels]. The next state is not
+    an output of the loop, because ONNX Runtime 1.32 would compute it wrongly."""
     h, a, b, ah, next_h, y = [g.name('step') for _ in range(6)]
     steps = [('Mul', [a, h], ah), ('Add', [ah, b], next_h), ('Identity', [next_h], y)]
     body = helper.make_graph(
@@ -173,8 +176,8 @@ def _recurrence(g, decay, inputs, channels):
 
 
 def _cross_scan(g, u, op):
-    """The scans of u [N,H,W,D] in four orders, whose sums come back to their pixels. The channels
-    of all four run in one loop."""
+    """Scans u [N,H,W,D] in four orders and adds the results up pixel by pixel. The channels of all
+    four scans run in one loop."""
     x_proj, dt_projs = op.take('x_proj_weight'), op.take('dt_projs_weight')
     D, R, biases = x_proj.shape[2], dt_projs.shape[2], op.take('dt_projs_bias')
     A, Ds = -np.exp(op.take('A_logs')).reshape(DIRECTIONS, D), op.take('Ds').reshape(DIRECTIONS, D)
@@ -197,7 +200,7 @@ def _cross_scan(g, u, op):
 
 
 def _vmamba_block(g, x, block):
-    """x [N,H,W,C]."""
+    """A block on x [N,H,W,C]."""
     op, mlp = block.sub('op'), block.sub('mlp')
     u = g.linear(g.layer_norm(x, block.sub('norm')), op.sub('in_proj'), bias=False)
     u = _channels_last(g, g.silu(_depthwise(g, _channels_first(g, u), op.sub('conv2d'))))
@@ -208,7 +211,7 @@ def _vmamba_block(g, x, block):
 
 
 def vmamba_maps(g, weights, images):
-    """Images [N,3,H,W] to the maps of the four stages [N,H,W,C]."""
+    """Maps images [N,3,H,W] to the maps of the four stages [N,H,W,C]."""
     stem, maps = weights.sub('patch_embed'), []
     x = _map_norm(g, g.convolution(images, stem.sub('0'), stride=2), stem.sub('2'))
     x = g.convolution(g.op('Gelu', x), stem.sub('5'), stride=2)
