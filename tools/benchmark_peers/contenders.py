@@ -1,6 +1,6 @@
 """What run.py measures: the networks, and the programs that run them.
 
-README.md says what each contender is and why that is fair.
+README.md says what each contender (a program in one setting) is and why that is fair.
 """
 
 import collections
@@ -21,8 +21,8 @@ from checkpoint.open_weights import ROWS  # noqa: E402
 
 SIZE = 224  # Input pixels a side of a classifier.
 
-# Backbones of the dense models, SF-Mamba-T: sides of the windows of stages 3 and 4, the
-# input's height and width with its padding, and the binary that times ours.
+# The dense models, whose backbones are SF-Mamba-T's. The fields are the sides of the windows in
+# stages 3 and 4, the input's height and width with padding, and our benchmark's binary.
 Dense = collections.namedtuple('Dense', 'windows size binary')
 DENSE = {'detector': Dense((84, 42), (800, 1344), 'detector_benchmark'),
          'segmenter': Dense((64, 32), (512, 683), 'segmenter_benchmark')}
@@ -36,9 +36,9 @@ def family_of(network):
 class Job:
     """What to measure: one cell of the table.
 
-    `network` is an SF-Mamba classifier's variant (T), one of tools/checkpoint/open_weights.py
-    (vmamba_t_s1l8) or a key of DENSE; `binaries` is the folder of this project's benchmarks,
-    `folder` one for the exported network.
+    `network` is a variant of SF-Mamba's classifiers (T), a network of
+    tools/checkpoint/open_weights.py (vmamba_t_s1l8) or a key of DENSE. `binaries` is the folder of
+    this project's benchmarks. The exported network is written to `folder`.
     """
 
     def __init__(self, network, batch, dtype, threads, seconds, binaries, folder):
@@ -46,7 +46,7 @@ class Job:
         self.seconds, self.binaries, self.folder = seconds, binaries, folder
 
     def model(self):
-        """The network in PyTorch: images to logits, or to four maps."""
+        """The network in PyTorch. It maps images to logits, or to four maps if it is dense."""
         import deterministic
         import pyramid
         import sf_mamba
@@ -73,12 +73,14 @@ class Job:
         return os.path.join(self.folder, f'{self.network}_{self.batch}{end}.onnx')
 
     def calibration(self):
-        """Images to calibrate int8 by. The weights are random, so only its speed counts."""
+        """Images to calibrate int8 with. The weights are random, so only the speed of int8
+        counts."""
         return [self.input().numpy()]
 
 
 class Photographs(Job):
-    """The default model `photographs`, image by image: what int8 answers for real pictures."""
+    """The default model `photographs`, image by image. It shows how int8 answers for real
+    pictures."""
 
     def __init__(self, threads, folder):
         super().__init__('photographs', 1, 'int8', threads, 0, None, folder)
@@ -89,18 +91,18 @@ class Photographs(Job):
         return torch.from_numpy(self.pictures[0])
 
     def calibration(self):
-        """The pictures that are asked for themselves, in the peers' favour."""
+        """The same pictures that are classified later, which is in the peers' favour."""
         return self.pictures
 
 
-# Each class is one program in one setting. It is constructed in its own process with a
-# Job, and then `run()` does the work of one call, of `images` images. Before it is measured,
-# `verify()` stops the run if its answers are wrong.
+# Each class is one program in one setting. A process of its own constructs it with a Job. Before it
+# is measured, `verify()` stops the run if its answers are wrong. `run()` then does the work of one
+# call, which is for `images` images.
 
 class Engine:
-    """This project: its benchmark binary, started anew each turn.
+    """This project. Its benchmark binary is started anew for each measurement.
 
-    Its idle threads sleep as soon as the server's do (server/main.cc).
+    Its idle threads sleep as soon as in the server (server/main.cc).
     """
 
     name, setting = 'this project', 'one context'
@@ -122,10 +124,10 @@ class Engine:
         return answer['images_per_second']
 
     def verify(self, job):
-        """The engine's own tests do."""
+        """Does nothing, because the engine's own tests verify it."""
 
     def call(self, binary, *flags):
-        """What the benchmark prints."""
+        """Runs a benchmark and returns the JSON that it prints."""
         command = [os.path.join(self.job.binaries, binary), *flags, f'--dtype={self.job.dtype}',
                    f'--threads={self.job.threads}', '--json']
         answer = subprocess.run(command, check=True, capture_output=True, text=True,
@@ -134,22 +136,23 @@ class Engine:
 
 
 class EngineContexts(Engine):
-    """As many batches at once as threads, as in a server with so many cpu_contexts."""
+    """Runs one batch per thread at the same time, like a server with this number of
+    cpu_contexts."""
 
     setting, contexts = 'a context a thread', None
 
 
 class Contender:
-    """A program that lives in this Python process."""
+    """A program that runs in this Python process."""
 
     def __init__(self, job):
         self.images, self.seconds = job.batch, job.seconds
 
     def verify(self, job):
-        """Nothing: PyTorch is what others are compared with."""
+        """Does nothing, because the others are compared with PyTorch."""
 
     def measure(self):
-        """Images per second by the median call; at least `seconds` and three calls."""
+        """Images per second, by the median call. Makes calls for `seconds`, but at least three."""
         self.run()
         calls, end = [], time.perf_counter() + self.seconds
         while len(calls) < 3 or time.perf_counter() < end:
@@ -187,7 +190,7 @@ class EagerChannelsLast(Eager):
 
 
 class Compiled(Eager):
-    """Inductor's code, weights folded and packed; its compiler would unroll a scan."""
+    """Inductor's code, with folded and packed weights. Its compiler would unroll a scan."""
 
     name, setting, channels_last = 'torch.compile, no scan', 'channels_last', True
 
@@ -267,7 +270,7 @@ class OpenVino(Contender):
 
 
 class OpenVinoThroughput(OpenVino):
-    """As many requests at once as OpenVINO finds best; a call is a round of them all."""
+    """Runs as many requests at once as OpenVINO finds best. A call is a round of all of them."""
 
     setting, hint = 'THROUGHPUT hint', 'THROUGHPUT'
 
@@ -292,11 +295,11 @@ class OpenVinoThroughputScan(OpenVinoThroughput):
     name, scan = 'OpenVINO', True
 
 
-# int8: the whole networks. Answers are others, and how far is in the table of accuracy, so the
-# check only finds what is broken.
+# int8, for the whole networks. The answers differ from fp32's. The table of accuracy shows by how
+# much, so the check here only finds what is broken.
 
 class OnnxRuntimeInt8(OnnxRuntimeScan):
-    """Quantised statically: QDQ, calibrated."""
+    """Static quantisation in the QDQ format, with calibration."""
 
     name, setting, limit = 'ONNX Runtime int8, static', 'QDQ', 0.5
     quantizer = staticmethod(quantize.onnx_runtime_static)
@@ -311,7 +314,7 @@ class OnnxRuntimeInt8Dynamic(OnnxRuntimeInt8):
 
 
 class OpenVinoInt8(OpenVinoScan):
-    """Quantised by NNCF with its defaults, the rest in fp32."""
+    """Quantised by NNCF with its defaults. All other operators are fp32."""
 
     name, limit, rest = 'OpenVINO int8', 0.5, 'f32'
     quantizer = staticmethod(quantize.openvino_default)
@@ -328,7 +331,7 @@ class OpenVinoInt8Throughput(OpenVinoInt8, OpenVinoThroughput):
 
 
 class OpenVinoInt8Bf16(OpenVinoInt8):
-    """The rest in bf16."""
+    """All other operators are bf16."""
 
     setting, rest = 'LATENCY hint, bf16', 'bf16'
 
@@ -354,17 +357,18 @@ CONTENDERS = [Engine, EngineContexts, Eager, EagerChannelsLast, Compiled, OnnxRu
               OpenVinoInt8FloatConvolutionsThroughput]
 NO_BF16 = {OnnxRuntime, OnnxRuntimeScan}  # Its CPU provider has no bf16 convolutions and products.
 INT8 = [make for make in CONTENDERS if issubclass(make, (OnnxRuntimeInt8, OpenVinoInt8))]
-# Contexts are for small models. The others' reference scan is a loop in Python over every
-# token of a map: no opponent. The exported file has a whole classifier.
+# Contenders that do not run dense models. Contexts are for small models. PyTorch's reference scan
+# is a Python loop over every token of a map, which is no serious opponent. The exported file
+# contains a whole classifier.
 NO_DENSE = {EngineContexts, Eager, EagerChannelsLast, OnnxRuntimeScan, OpenVinoScan,
             OpenVinoThroughputScan}
 RUNTIMES = [Compiled.name, OnnxRuntime.name, OpenVino.name]
 WITH_SCAN = [OnnxRuntimeScan.name, OpenVinoScan.name, *(make.name for make in INT8)]
 
 
-# The network for the runtimes: as it is, by tools/export_onnx.py, and as a bound in their favour
-# without its scan, which is replaced by something that costs next to nothing but reads all that
-# the scan reads, so that nothing before it is cut away.
+# The networks for the runtimes. tools/export_onnx.py writes the whole network. Another file,
+# without the scan, gives a bound in the runtimes' favour. Its scan is replaced by something that
+# takes almost no time but reads all inputs, so that nothing before the scan is removed.
 
 def scan_stand_in(u, dt, A, B, C, D, bias):
     return u * D + (dt + bias) + (B * C).sum(-1, keepdim=True) + A.sum(-1)
@@ -378,8 +382,8 @@ def without_scan(job):
 
 
 def export(job):
-    """Writes the network without its scan, and of classifiers the whole one, to
-    job.onnx_path()."""
+    """Writes the network without its scan to job.onnx_path(). For a classifier, also writes the
+    whole network."""
     import torch
     if job.network not in DENSE:
         export_whole(job)
@@ -407,9 +411,10 @@ def export_whole(job):
 
 
 def check(answer, job, scan=False, limit=None):
-    """Stops the run unless a runtime computes what PyTorch does on the same network.
+    """Stops the run unless a runtime computes the same as PyTorch on the same network.
 
-    Differences may be `limit` of the largest value; None: what the precision allows.
+    A difference may be at most `limit` times the largest value. If `limit` is None, it depends on
+    the precision.
     """
     import torch
     with torch.inference_mode():

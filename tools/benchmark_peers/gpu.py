@@ -3,12 +3,12 @@
 
     python gpu.py --out gpu.jsonl
 
-Whole models at 224x224 pixels, and the scan alone on the paper's four shapes and the models'
-own; each figure is appended to the file as a line of JSON once it is measured.
-tests/gpu/driver/report.py puts this project's figures beside them. PyTorch is tools/pytorch's
-network with the mixer as MambaVision writes it: channel-major, its scan mamba-ssm's
-selective_scan_fn. Where that package is missing PyTorch gets no scan at all, which no PyTorch
-program can beat. README.md says what is fair about it.
+Measures whole models at 224x224 pixels, and the scan alone on the paper's four shapes and on the
+models' own shapes. Each figure is appended to the file as a line of JSON once it is measured.
+tests/gpu/driver/report.py puts this project's figures beside them. The network is tools/pytorch's,
+with the mixer as MambaVision writes it. It is channel-major, and its scan is selective_scan_fn of
+mamba-ssm. If this package is missing, PyTorch gets no scan at all, which no PyTorch program can
+beat. README.md says why this is fair.
 """
 
 import argparse
@@ -27,20 +27,20 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tools' / 'pytorch'))
 
 SIZE = 224
-COMPILE_SECONDS = 90  # That torch.compile may take, of one model in one of its modes.
-SUSTAINED = 3  # Seconds of replays without pauses, in which a card warms up and slows down.
+COMPILE_SECONDS = 90  # The limit for torch.compile, for one model in one mode.
+SUSTAINED = 3  # The time of replays without pauses, in which a GPU warms up and slows down.
 
-# Variant, tokens ("data": SF-Mamba, "none": MambaVision), precision, batch; the most
-# valuable first. The scans come behind the first three.
+# Variant, tokens ("data" is SF-Mamba, "none" is MambaVision), precision and batch. The most
+# important models come first. The scans are measured after the first three models.
 MODELS = [('T', 'data', 'bf16', 128), ('S', 'data', 'bf16', 128), ('B', 'data', 'bf16', 128),
           ('T', 'none', 'bf16', 128), ('T', 'data', 'bf16', 32), ('T', 'data', 'bf16', 1),
           ('B', 'none', 'bf16', 128), ('S', 'none', 'bf16', 128), ('T', 'data', 'fp16', 128)]
-# What torch.compile is asked for. "freezing" folds constants, BatchNorm's among them.
+# The settings of torch.compile. "freezing" folds constants, also BatchNorm's.
 COMPILERS = {'compile': {}, 'compile max-autotune': {
     'mode': 'max-autotune-no-cudagraphs', 'freezing': True}}
-# The six models of which torch.compile and replays without pauses are measured.
+# The six models that are also measured with torch.compile and in replays without pauses.
 ALL_SIX = [(variant, tokens, 'bf16', 128) for variant in 'TSB' for tokens in ('data', 'none')]
-# Batch, channels, length. The paper's, then stages 3 and 4 of T, S and B.
+# Batch, channels and length of the paper's scans, then of stages 3 and 4 of T, S and B.
 SCANS = {'paper T stage 3': (128, 320, 196), 'paper T stage 4': (128, 640, 49),
          'paper B stage 3': (128, 512, 196), 'paper B stage 4': (128, 1024, 49),
          'T stage 3': (128, 160, 198), 'T stage 4': (128, 320, 51),
@@ -49,10 +49,10 @@ SCANS = {'paper T stage 3': (128, 320, 196), 'paper T stage 4': (128, 640, 49),
 
 
 def mamba_ssm_scan():
-    """mamba-ssm's scan and version, or None and why there is none.
+    """Returns (mamba-ssm's scan, its version), or (None, why there is none).
 
-    The package itself is not imported: it would bring its language models and all that those
-    need.
+    The package itself is not imported, because it would import its language models and all that
+    these need.
     """
     try:
         found = importlib.util.find_spec('mamba_ssm')
@@ -67,11 +67,11 @@ def mamba_ssm_scan():
         return None, f'{type(error).__name__}: {error}'
 
 
-# The mixer as MambaVision has it. `scan` takes u, dt [S,D,L], A [D,n], B, C [S,n,L], D and
-# the bias, as selective_scan_fn does.
+# The mixer as MambaVision has it. `scan` has the same arguments as selective_scan_fn: u and dt
+# [S,D,L], A [D,n], B and C [S,n,L], D and the bias.
 
 def without_scan(u, dt, A, B, C, D, bias):
-    """Reads all that a scan reads, and costs one elementwise pass."""
+    """Reads all that a scan reads, in one elementwise pass."""
     return u * D[:, None] + (dt + bias[:, None]) + (B * C).sum(1, keepdim=True)
 
 
@@ -82,7 +82,7 @@ def with_mamba_ssm(function):
 
 
 def by_definition(u, dt, A, B, C, D, bias):
-    """Token by token; for the tests."""
+    """Scans token by token. For the tests."""
     import sf_mamba
     y = sf_mamba.selective_scan_loop(u.transpose(1, 2), dt.transpose(1, 2), A,
                                      B.transpose(1, 2), C.transpose(1, 2), D, bias)
@@ -90,7 +90,7 @@ def by_definition(u, dt, A, B, C, D, bias):
 
 
 def channel_major_forward(scan):
-    """A forward() for sf_mamba.MambaMixer that hands `scan` channel-major tensors."""
+    """Returns a forward() for sf_mamba.MambaMixer, which passes channel-major tensors to `scan`."""
     import torch
     import torch.nn.functional as F
 
@@ -109,7 +109,7 @@ def channel_major_forward(scan):
 
 
 def opaque(scan):
-    """The scan as one operator, which torch.compile does not look into."""
+    """The scan as one operator, so that torch.compile does not look into it."""
     import torch
     from torch import Tensor
 
@@ -139,7 +139,7 @@ def setting_line(version, missing):
 
 
 def cudnn_version(number):
-    """91900 is 9.19.0."""
+    """Converts cuDNN's number of a version, for example 91900 to 9.19.0."""
     return f'{number // 10000}.{number // 100 % 100}.{number % 100}' if number else 'none'
 
 
@@ -167,7 +167,7 @@ def first_line(error):
 
 
 def model_lines(case, scan, seconds):
-    """A line for each setting; the images are on the GPU already."""
+    """Yields a line for each setting. The images are on the GPU beforehand."""
     import torch
     model, images = model_and_images(case, scan)
     for layout in (torch.contiguous_format, torch.channels_last):
@@ -180,19 +180,19 @@ def model_lines(case, scan, seconds):
                     run()  # cuDNN chooses its algorithms.
                     times = measured(captured(run) if kind == 'graph' else run, limit=seconds)
                 yield model_line(case, setting, times)
-            except RuntimeError as error:  # Out of memory, or not to be captured.
+            except RuntimeError as error:  # Out of memory, or it cannot be captured.
                 yield model_line(case, setting, note=first_line(error))
 
 
 def compiled_line(case, setting, scan, seconds):
-    """torch.compile's line, as a graph; `setting` is one of COMPILERS."""
+    """The line of torch.compile, run as a CUDA graph. `setting` is a key of COMPILERS."""
     import torch
     import torch._inductor.config
     how = dict(COMPILERS[setting])
     torch._inductor.config.freezing = how.pop('freezing', False)
     model, images = model_and_images(case, opaque(scan) if scan is not without_scan else scan)
     model, images = (x.to(memory_format=torch.channels_last) for x in (model, images))
-    # Constants are folded with no_grad alone.
+    # torch.compile folds constants only under no_grad().
     with torch.no_grad():
         compiled = torch.compile(model, **how)
         run = lambda: compiled(images)
@@ -201,7 +201,8 @@ def compiled_line(case, setting, scan, seconds):
 
 
 def sustained_line(case, setting, scan, seconds):
-    """The setting's graph, replayed without pauses, with the clock meanwhile."""
+    """The line of a setting's CUDA graph, replayed without pauses, and the GPU's clocks
+    meanwhile."""
     import torch
     model, images = model_and_images(case, scan)
     if 'channels_last' in setting:
@@ -215,7 +216,7 @@ def sustained_line(case, setting, scan, seconds):
 
 
 def best_setting(lines, case):
-    """Of lines of JSON, the fastest graph that was measured of `case`."""
+    """The setting of the fastest CUDA graph for `case`, from lines of JSON."""
     name = model_line(case, '')['variant']
     found = {}
     for text in lines:
@@ -228,7 +229,7 @@ def best_setting(lines, case):
 
 
 def scan_lines(name, function):
-    """mamba-ssm's kernel alone on channel-major input, and with the copies around it."""
+    """Measures mamba-ssm's kernel on channel-major input: alone, and with the copies around it."""
     import torch
     batch, channels, length = SCANS[name]
     options = dict(device='cuda', dtype=torch.bfloat16)
@@ -257,10 +258,10 @@ def scan_lines(name, function):
                    'shape': [batch, channels, length], **warm_and_cold(run)}
 
 
-# The order, and what there is time for.
+# The order of the measurements, and the time limit.
 
 def child(arguments, seconds):
-    """Runs this program; what went wrong, or ''."""
+    """Runs this program in another process. Returns what went wrong, or ''."""
     try:
         code = subprocess.run([sys.executable, __file__, *arguments], timeout=seconds).returncode
         return f'exit status {code}' if code else ''
@@ -269,7 +270,7 @@ def child(arguments, seconds):
 
 
 def measure(emit, function, scan, seconds, left):
-    """Eager figures and those of graphs, and the scan's, as long as there is time."""
+    """Measures eager PyTorch, CUDA graphs and the scans, as long as there is time."""
     def models(cases):
         for case in cases:
             if left() <= 0:
@@ -305,13 +306,14 @@ def parse_arguments():
 
 
 def chosen(names):
-    """Those of the six models that are named; all if none is."""
+    """The models of ALL_SIX whose names are in `names`, or all if `names` is empty."""
     names = [name for name in names.split(',') if name]
     return [case for case in ALL_SIX if not names or model_line(case, '')['variant'] in names]
 
 
 def measure_compiled(emit, cases, arguments, left):
-    """Each in a process of its own, as long as there is time; one that hangs stops no other."""
+    """Measures each model in a process of its own, as long as there is time. If one hangs, the
+    others are still measured."""
     for case in cases:
         name, setting = model_line(case, '')['variant'], arguments.compiled
         seconds = min(COMPILE_SECONDS, left())

@@ -1,4 +1,4 @@
-"""What gpu.py can show without a GPU: its mixer is MambaVision's, its lines say what was
+"""Tests what gpu.py can do without a GPU: its mixer is MambaVision's, and its lines say what was
 measured. Run with PyTorch: python gpu_test.py"""
 
 import argparse

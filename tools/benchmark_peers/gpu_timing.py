@@ -3,13 +3,13 @@ project's kernels."""
 
 import subprocess
 
-LAUNCHES = 10  # Of a graph.
+LAUNCHES = 10  # In one CUDA graph.
 REPEATS, FEWEST_REPEATS, LIMIT = 200, 5, 0.2
-FLUSH_BYTES = 256 << 20  # Above any L2 cache's size.
+FLUSH_BYTES = 256 << 20  # More than any L2 cache has.
 
 
 def captured(run, launches=1):
-    """`run`, so many times, as a CUDA graph's replay."""
+    """Captures `launches` calls of `run` as a CUDA graph. Returns the function that replays it."""
     import torch
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -31,7 +31,7 @@ def quantiles(times):
 
 
 def events(run, prepare, repeats):
-    """[ms of each run], by events of the device; `prepare` stays out of them."""
+    """The milliseconds of each run, by events of the device. They do not include `prepare`."""
     import torch
     pairs = []
     for _ in range(repeats):
@@ -46,18 +46,18 @@ def events(run, prepare, repeats):
 
 
 def repeats(milliseconds, limit, most=REPEATS):
-    """How many runs of so many milliseconds there are in `limit` seconds, within bounds."""
+    """How many runs fit into `limit` seconds if one takes `milliseconds`. The result is bounded."""
     return int(min(max(limit * 1e3 / max(milliseconds, 1e-6), FEWEST_REPEATS), most))
 
 
 def measured(run, prepare=lambda: None, limit=LIMIT, most=REPEATS):
-    """Quantiles of the milliseconds of one run."""
+    """Quantiles of the time of one run, in milliseconds."""
     events(run, prepare, 1)
     return quantiles(events(run, prepare, repeats(events(run, prepare, 1)[0], limit, most)))
 
 
 def clocks():
-    """The card's clock and power at this moment; zeros without nvidia-smi."""
+    """The GPU's clock and power at this moment, or zeros without nvidia-smi."""
     try:
         said = subprocess.run(['nvidia-smi', '--query-gpu=clocks.sm,power.draw',
                                '--format=csv,noheader,nounits'],
@@ -69,8 +69,8 @@ def clocks():
 
 
 def warm_and_cold(run):
-    """Median microseconds: of one of ten launches in a graph, and of one after the L2 cache
-    was flushed."""
+    """Median microseconds of one of ten launches in a CUDA graph, and of one launch after the L2
+    cache was flushed."""
     import torch
     flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device='cuda')
     warm = measured(captured(run, LAUNCHES))
@@ -81,15 +81,15 @@ def warm_and_cold(run):
 
 
 def replayed(replay, seconds):
-    """Milliseconds of one of the replays that fill `seconds` without pauses, and the clocks
-    meanwhile."""
+    """Replays a CUDA graph without pauses for about `seconds`. Returns the milliseconds of one
+    replay, and the GPU's clocks meanwhile."""
     import torch
     count = repeats(measured(replay, limit=0.1)['median'], seconds, most=1 << 20)
     start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     for _ in range(count):
         replay()
-    meanwhile = clocks()  # Most of the replays wait for their turn.
+    meanwhile = clocks()  # Most of the replays are still in the queue.
     stop.record()
     torch.cuda.synchronize()
     return start.elapsed_time(stop) / count, meanwhile

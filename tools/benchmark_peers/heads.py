@@ -3,11 +3,11 @@
 
     python heads.py --bin bazel-bin --threads 1,2
 
-Cascade Mask R-CNN on 800x1333 pixels and UperNet on 512x683, both on SF-Mamba-T with
-random weights, stage by stage; then the four kernels on the shapes of their own
-benchmarks. PyTorch is tools/pytorch's modules (eager, torchvision's operators), in the
-faster of its two memory formats. Both sides take turns, round after round; the median
-round counts. A side without its binary shows no figure.
+Runs Cascade Mask R-CNN on 800x1333 pixels and UperNet on 512x683, both on SF-Mamba-T with random
+weights, and measures each stage. Then measures the four kernels on the shapes of their own
+benchmarks. PyTorch is tools/pytorch's modules (eager, torchvision's operators), in the faster of
+its two memory formats. Both sides take turns, round after round, and the median round counts. If a
+binary is missing, this project's figures are missing.
 """
 
 import argparse
@@ -30,11 +30,11 @@ SEGMENTER_CLASSES = 150
 FORMATS = ('contiguous', 'channels_last')
 
 
-# PyTorch's side. A workload maps the names of stages to functions without arguments, to
-# be called in order; it is built in a process of its own.
+# PyTorch's side. A workload maps the names of stages to functions without arguments, which are
+# called in order. A process of its own builds it.
 
 def formatted(x, memory_format):
-    """A module or a tensor in that memory format."""
+    """Returns a module or a tensor in this memory format."""
     import torch
     return x.to(memory_format=torch.channels_last) if memory_format == 'channels_last' else x
 
@@ -85,7 +85,7 @@ def detector_stages(memory_format):
                                 DETECTION)
         roi_head.detect(boxes, state['logits'].softmax(dim=1))
 
-    def run_masks():  # Of as many boxes as an answer has at most.
+    def run_masks():  # For the largest number of boxes in an answer.
         rois = state['rois'][:config.max_detections]
         labels = torch.zeros(len(rois), dtype=torch.int64)
         state['masks'] = roi_head.masks(state['levels'], rois, labels)
@@ -139,7 +139,7 @@ def segmenter_stages(memory_format):
 
 
 def paste_cropped(masks, boxes, size):
-    """As detector.paste, but each mask on the pixels it can cover only."""
+    """Like detector.paste, but each mask is computed only on the pixels that it can cover."""
     import torch
     import torch.nn.functional as F
     H, W = size
@@ -153,7 +153,8 @@ def paste_cropped(masks, boxes, size):
 
 
 def regions(count):
-    """Sides of 16 to 600 pixels, evenly in their logarithm; as roi_align_benchmark's."""
+    """Regions with sides of 16 to 600 pixels, evenly spread in their logarithm, as in
+    roi_align_benchmark."""
     import torch
     centre = torch.rand(count, 2) * torch.tensor([1333.0, 800.0])
     side, ratio = 16 * (600 / 16) ** torch.rand(count), 2 ** (torch.rand(count) - 0.5)
@@ -164,7 +165,7 @@ def regions(count):
 
 
 def proposals():
-    """4819 boxes of five levels around 40 things; as nms_benchmark's."""
+    """4819 boxes of five levels around 40 objects, as in nms_benchmark."""
     import torch
     size = torch.tensor([1333.0, 800.0])
     side, ratio = 16 * 2 ** (5 * torch.rand(40)), 2 ** (torch.rand(40) - 0.5)
@@ -195,14 +196,14 @@ def kernel_stages(memory_format):
             'SegmentationArgmax/Vga': lambda: upernet.class_map(logits, SEGMENTATION, (480, 640))}
 
 
-# Of this process: time that passes, and time on processors, summed over threads.
+# The clocks of this process: the time that passes, and the processor time of all threads together.
 CLOCKS = {'wall': time.perf_counter, 'cpu': time.process_time}
 WORKLOADS = {'detector': detector_stages, 'segmenter': segmenter_stages, 'kernels': kernel_stages}
 
 
 def serve(workload, memory_format, threads, pipe):
-    """Body of PyTorch's process: answers each message, a clock's name, with the milliseconds
-    of each stage."""
+    """Body of PyTorch's process. Each message is the name of a clock, and each answer is the
+    milliseconds of every stage."""
     import torch
     torch.manual_seed(0)
     torch.set_num_threads(threads)
@@ -225,7 +226,7 @@ def serve(workload, memory_format, threads, pipe):
 # The engine's side.
 
 def engine(folder, workload, threads, clock):
-    """Milliseconds of each stage by the engine's own benchmark."""
+    """The milliseconds of each stage, from this project's own benchmarks."""
     environment = {**os.environ, 'OMP_NUM_THREADS': str(threads), 'GOMP_SPINCOUNT': '20000'}
 
     def answer(*command):
@@ -251,7 +252,7 @@ def engine(folder, workload, threads, clock):
 
 
 def measure(folder, workload, threads, rounds, clock):
-    """{(side, setting): {stage: median milliseconds}}."""
+    """Returns {(side, setting): {stage: median milliseconds}}."""
     context = multiprocessing.get_context('spawn')
     os.environ['OMP_NUM_THREADS'] = str(threads)  # The processes inherit it.
     workers = {}
@@ -278,7 +279,7 @@ def measure(folder, workload, threads, rounds, clock):
 
 
 def faster(figures, stage):
-    """The figure and the setting of PyTorch's faster format for a stage."""
+    """Returns (milliseconds, setting) of PyTorch's faster memory format for a stage."""
     return min((row[stage], setting) for (side, setting), row in figures.items()
                if side == 'PyTorch')
 
@@ -291,7 +292,7 @@ def table(workload, threads, clock, figures):
     stages = list(figures['PyTorch', FORMATS[0]])
     if workload == 'kernels':
         rows = [(stage, *faster(figures, stage), ours.get(stage)) for stage in stages]
-    else:  # One format for the whole model, as one would run it.
+    else:  # One format for the whole model, as in real use.
         total, setting = min((sum(figures['PyTorch', f].values()), f) for f in FORMATS)
         rows = [(stage, figures['PyTorch', setting][stage], setting, ours.get(stage))
                 for stage in stages]

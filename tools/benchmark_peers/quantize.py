@@ -1,7 +1,8 @@
-"""int8 networks for the runtimes, made of an ONNX file, and how far their answers are from fp32's.
+"""Makes int8 networks for the runtimes from an ONNX file. Measures how far their answers are from
+fp32's.
 
-Each quantizer takes the file and images to calibrate by, float32 [batch, 3, height, width], and
-returns the name of the file that its runtime opens.
+Each quantizer takes the file and images for the calibration, float32 [batch, 3, height, width].
+It returns the name of the file that its runtime opens.
 """
 
 import os
@@ -18,16 +19,17 @@ PICTURES = ROOT / 'tests' / 'e2e' / 'testdata' / 'held_out' / 'photographs'
 
 
 def _prepared(path):
-    """The file with shapes, constants folded, as ONNX Runtime's quantizers want it."""
+    """The file with shapes and folded constants, as ONNX Runtime's quantizers need it."""
     from onnxruntime.quantization import shape_inference
     prepared = f'{path}.prepared.onnx'
-    # The symbolic inference does not know Scan.
+    # Symbolic shape inference does not support Scan.
     shape_inference.quant_pre_process(path, prepared, skip_symbolic_shape=True)
     return prepared
 
 
 def onnx_runtime_static(path, images):
-    """QDQ, one scale for each tensor of activations and for each channel of weights."""
+    """Static quantisation in the QDQ format. There is one scale for each tensor of activations and
+    for each channel of weights."""
     from onnxruntime import quantization
 
     class Reader(quantization.CalibrationDataReader):
@@ -37,7 +39,7 @@ def onnx_runtime_static(path, images):
             return next(self.rest, None)
 
     quantized = f'{path}.static.onnx'
-    # Unsigned activations are what VNNI multiplies.
+    # VNNI multiplies unsigned activations.
     quantization.quantize_static(
         _prepared(path), quantized, Reader(), quant_format=quantization.QuantFormat.QDQ,
         per_channel=True, activation_type=quantization.QuantType.QUInt8,
@@ -46,7 +48,8 @@ def onnx_runtime_static(path, images):
 
 
 def onnx_runtime_dynamic(path, images):
-    """Products alone, one scale for each call: convolutions in it have no fast kernel."""
+    """Quantises only matrix products, with one scale for each call. ONNX Runtime has no fast
+    kernels for such convolutions."""
     from onnxruntime import quantization
     quantized = f'{path}.dynamic.onnx'
     quantization.quantize_dynamic(_prepared(path), quantized, op_types_to_quantize=['MatMul'],
@@ -55,11 +58,12 @@ def onnx_runtime_dynamic(path, images):
 
 
 def _openvino(path, images, name, float_types):
-    """By NNCF; its defaults but for operators of `float_types`, which stay as they are."""
+    """Quantises by NNCF with its defaults. Operators of the types `float_types` stay as they
+    are."""
     import nncf
     import openvino
     quantized = f'{path}.{name}.xml'
-    if not os.path.exists(quantized):  # By another setting of the same network.
+    if not os.path.exists(quantized):  # Another setting may have written it.
         scope = nncf.IgnoredScope(types=float_types, validate=False)
         openvino.save_model(nncf.quantize(openvino.Core().read_model(path), nncf.Dataset(images),
                                           ignored_scope=scope), quantized, compress_to_fp16=False)
@@ -76,8 +80,8 @@ def openvino_float_convolutions(path, images):
 
 
 def photographs(path):
-    """Writes the default model `photographs` as ONNX, for one image. Returns its inputs for the
-    held-out pictures."""
+    """Writes the default model `photographs` as ONNX, for batches of one image. Returns the inputs
+    for the held-out pictures."""
     import export_onnx
     import pictures
     from onnx_export.model_folder import read_model
@@ -89,7 +93,7 @@ def photographs(path):
 
 
 def accuracy(got, expected):
-    """The figures of `sfmamba eval --against`, of logits [pictures, classes]."""
+    """The same figures as `sfmamba eval --against`, for logits [pictures, classes]."""
     got, expected = np.asarray(got, np.float64), np.asarray(expected, np.float64)
     return {'same_first_class': float((got.argmax(1) == expected.argmax(1)).mean()),
             'logit_rms': float(np.sqrt(((got - expected)**2).mean()) / expected.std())}

@@ -3,9 +3,9 @@
 
     python run.py --networks T,S,B,detector,segmenter
 
-SF-Mamba on this machine's CPU, all with the same number of threads, in one run: every
-contender is a process of its own, they take turns round after round, and the median
-over the rounds counts. README.md says what each contender is and why that is fair.
+Measures SF-Mamba on this machine's CPU, with the same number of threads for all contenders, in one
+run. Every contender is a process of its own. They take turns, round after round, and the median of
+the rounds counts. README.md says what each contender is and why that is fair.
 """
 
 import argparse
@@ -28,7 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The run.
 
 def serve(make, job, pipe):
-    """Body of a contender's process: measures once for each message."""
+    """Body of a contender's process. It measures once for each message."""
     os.environ['OMP_NUM_THREADS'] = str(job.threads)
     try:
         contender = make(job)
@@ -36,12 +36,12 @@ def serve(make, job, pipe):
         pipe.send(None)
         while pipe.recv():
             pipe.send(contender.measure())
-    except Exception as error:  # Shown by the parent, which then stops.
+    except Exception as error:  # The parent shows it and stops.
         pipe.send(error)
 
 
 def answer_photographs(make, threads, folder, pipe):
-    """Body of a process: sends the figures of an int8 contender's answers."""
+    """Body of a process that sends the accuracy of an int8 contender's answers."""
     import onnxruntime
     job = contenders.Photographs(threads, folder)
     fp32 = onnxruntime.InferenceSession(job.onnx_path(scan=True),
@@ -53,7 +53,7 @@ def answer_photographs(make, threads, folder, pipe):
 
 
 def measure_accuracy(threads, left_out):
-    """{name: figures} of the int8 contenders' answers for the pictures of `photographs`."""
+    """Returns {name: figures} for the int8 contenders' answers to the pictures of `photographs`."""
     context = multiprocessing.get_context('spawn')
     figures = {}
     for make in INT8:
@@ -110,7 +110,7 @@ def show(text):
 
 
 def best_settings(figures):
-    """Of each program its best setting: {name: (median, setting, lowest, highest)}."""
+    """Returns {name: (median, setting, lowest, highest)} of the best setting of each program."""
     best = {}
     for make, values in figures.items():
         median = statistics.median(values)
@@ -159,7 +159,7 @@ def markdown(report):
 
 
 def cells(arguments):
-    """What to measure: (network, precision, images of a batch) of each cell."""
+    """Yields (network, precision, images per batch) for each cell of the table."""
     for network in arguments.networks.split(','):
         for dtype in arguments.dtypes.split(','):
             for batch in map(int, arguments.batches.split(',')):
@@ -168,7 +168,7 @@ def cells(arguments):
 
 
 def contestants(network, dtype, left_out):
-    """The contenders of a cell, but for those whose names contain one of `left_out`."""
+    """The contenders of a cell, without those whose names contain one of `left_out`."""
     others = [make for make in CONTENDERS if make not in INT8]
     return [make for make in ([Engine, EngineContexts, *INT8] if dtype == 'int8' else others)
             if not (dtype == 'bf16' and make in NO_BF16)
@@ -232,7 +232,7 @@ def main():
                            in best_settings(figures).items()},
             'rounds': {f'{make.name} {make.setting}'.strip(): values
                        for make, values in figures.items()}})
-        if arguments.json:  # After each cell: what is measured is kept.
+        if arguments.json:  # After each cell, so that no figure is lost.
             arguments.json.write_text(json.dumps(report, indent=2) + '\n')
     if arguments.accuracy:
         report['accuracy'][Engine.name] = json.loads(arguments.accuracy.read_text())

@@ -5,9 +5,9 @@
     tools/benchmark_peers/triton_server.py photographs.onnx --port 9501
     tools/benchmark_loadgen.py --server 127.0.0.1:9501 --serve_as photographs --protocol kserve PICTURES
 
-A picture's bytes in, `logits` out, as this project's server answers over KServe. Pictures of one
-batch are decoded and resized by OpenCV, one after another;
-ONNX Runtime computes the batch on all processors. Triton batches dynamically.
+The input is a picture's bytes and the output is `logits`, as with this project's server over
+KServe. OpenCV decodes and resizes the pictures of one batch, one after another. ONNX Runtime
+computes the batch on all processors. Triton batches dynamically.
 """
 
 import argparse
@@ -39,7 +39,7 @@ class Classifier:
         self.std = numpy.array(json.loads(self.about['std']), numpy.float32)
 
     def prepare(self, data):
-        """A picture's bytes as float32 [3, size, size]."""
+        """Converts a picture's bytes to float32 [3, size, size]."""
         picture = cv2.imdecode(numpy.frombuffer(data, numpy.uint8), cv2.IMREAD_COLOR)
         height, width = picture.shape[:2]
         if self.about['resize'] == 'CENTER_CROP':
@@ -54,7 +54,7 @@ class Classifier:
 
     @batch
     def infer(self, image):
-        """[N, 1] bytes to logits [N, classes]."""
+        """Maps bytes [N, 1] to logits [N, classes]."""
         images = numpy.stack([self.prepare(row[0]) for row in image])
         return self.session.run(['logits'], {'images': images})
 
