@@ -1,9 +1,9 @@
-"""Averages the weights of two classifiers that were taught from the same start.
+"""Averages the weights of two classifiers that were trained from the same start.
 
     python average.py --of ../../models/photographs/1 run/exported --out averaged
 
-The folders are models as the server loads them. OUT receives the first one's files, with each
-weight the mean of both; weights that are the same in both, as frozen layers are, keep their
+The folders are models as the server loads them. OUT gets the first one's files, but each weight is
+the mean of both models' weights. Weights that are equal in both, such as frozen layers, keep their
 bits. The mean of a model before and after more training is often better than either.
 """
 
@@ -38,7 +38,7 @@ def mean(first, second):
 
 
 def with_weights(config, data):
-    """The text of a config.textproto, with size and sum of these weights."""
+    """The text of a config.textproto, with the size and the checksum of these weights."""
     config = re.sub(r'(?m)^(\s*size_bytes: )\d+', rf'\g<1>{len(data)}', config)
     return re.sub(r'(?m)^(\s*sha256: )"[0-9a-f]*"',
                   rf'\g<1>"{hashlib.sha256(data).hexdigest()}"', config)
@@ -56,7 +56,7 @@ def average(folders, out):
     shutil.copytree(folders[0], out)
     safetensors.torch.save_file(weights, out / WEIGHTS)
     config = out / 'config.textproto'
-    if config.exists():  # Not in the layout of public weights.
+    if config.exists():  # The layout of public weights has none.
         config.write_text(with_weights(config.read_text(), (out / WEIGHTS).read_bytes()))
 
 

@@ -1,4 +1,4 @@
-"""What averaging promises: means, bits that stay, and a folder that the server accepts."""
+"""Tests the average of two models: means, bits that stay, and a folder that the server accepts."""
 
 import hashlib
 import pathlib

@@ -4,7 +4,7 @@ only Python.
     found = open_folders(DATA)
     for path, k in found.train: ...         # found.labels[k] is its class.
 
-A wrong folder raises UserError, one line.
+If a folder is wrong, UserError is raised with one line.
 """
 
 import dataclasses
@@ -19,15 +19,15 @@ TEST = ('test', 'testing')
 
 @dataclasses.dataclass
 class ClassFolders:
-    folder: object   # Of the classes to learn from.
+    folder: object   # The folder that has the classes to learn from.
     labels: list
     train: list      # (path, class) of each picture, by class.
-    held_out: list   # (path, class) of each. None: the data do not say, so hold out every fifth.
+    held_out: list   # (path, class) of each, or None: hold out every fifth picture.
     notes: list      # Lines to print.
 
 
 def classes_in(folder, notes):
-    """The folders of the classes. Appends a line to `notes` about folders that are passed over."""
+    """The folders of the classes. Appends a line about ignored folders to `notes`."""
     found, passed_over = visible(folder)
     if passed_over:
         notes.append(f'{folder}: passed over: {", ".join(passed_over)} (no pictures)')
@@ -35,8 +35,8 @@ def classes_in(folder, notes):
 
 
 def _splits(folder):
-    """(folder to learn from, folder held out or None), or None if `folder` has classes itself.
-    A folder "train" with pictures is a class, as a bus is."""
+    """Returns (folder to learn from, folder held out or None), or None if `folder` itself has
+    classes. A folder "train" that has pictures is a class, because a train is also a vehicle."""
     found = {}
     for path in visible(folder)[0]:
         for kind in (TRAIN, VALIDATION):
@@ -59,7 +59,7 @@ def _pictures(folders, labels, notes):
 
 
 def open_folders(folder):
-    """The ClassFolders of DATA."""
+    """The ClassFolders of a folder of data."""
     notes, splits = [], _splits(folder)
     train, held_out = splits or (folder, None)
     if splits:
@@ -82,7 +82,7 @@ def open_folders(folder):
 
 
 def too_few(folder, count, least):
-    """The error of a class with fewer pictures than are needed."""
+    """The error for a class with fewer pictures than are needed."""
     left = others(folder)
     return UserError(f'{folder}: {count} pictures that can be read, expected at least {least}' +
                      (f'; it has {left}: {TAKEN}' if left else ''))

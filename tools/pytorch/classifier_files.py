@@ -1,5 +1,5 @@
-"""Reads and writes the files of classifiers without PyTorch: what training starts from and ends
-with.
+"""Reads and writes the files of classifiers without PyTorch. These are the start and the result of
+training.
 
     start = open_start('MambaVision-T-1K')
     model = sf_mamba.make('custom', num_classes=start.classes, **start.fields)
@@ -27,9 +27,9 @@ from checkpoint.vmamba import hugging_face_names  # noqa: E402
 
 VARIANTS = [name for name in NAMES if name != CUSTOM] + open_weights.NAMES
 NECK = (320, 1280)  # Channels of EfficientNet-Lite0's last layers.
-_TOKENS = {'none': 'none', 'data': 'swap', 'learnable': 'swap'}  # Of sf_mamba: the converter's.
-_SIZE = 224  # Of pictures, where nothing tells.
-# What config.textproto may say of a backbone that sf_mamba.py has.
+_TOKENS = {'none': 'none', 'data': 'swap', 'learnable': 'swap'}  # To the converter's names.
+_SIZE = 224  # The size of pictures if nothing tells it.
+# The fields of config.textproto's backbone that sf_mamba.py supports.
 _KNOWN = {'variant', 'stem', 'dim', 'in_dim', 'depths', 'num_heads', 'windows', 'layer_scale',
           'tokens', 'swap', 'attention'}
 
@@ -39,24 +39,24 @@ class Start:
     """A classifier to start from."""
 
     variant: str    # mamba_vision_t, ..., or custom.
-    fields: dict    # What the network takes, but for the classes; sf_mamba.make('custom') takes it.
+    fields: dict    # The network's arguments without the classes, as for sf_mamba.make('custom').
     classes: int
-    size: int       # Of the pictures, pixels a side.
+    size: int       # Pixels per side of the pictures.
     mean: tuple     # Of the pictures, RGB in 0..1.
     std: tuple
-    evidence: str   # A line: what was found, and what says so.
-    tensors: dict   # A checkpoint.tensor.Tensor by each name of the model.
-    family: str = ''  # mambaout, efficientvim, vmamba; else it is one of sf_mamba.py.
+    evidence: str   # A line: what was found, and the evidence for it.
+    tensors: dict   # A checkpoint.tensor.Tensor for each name of the model.
+    family: str = ''  # mambaout, efficientvim or vmamba; empty: a network of sf_mamba.py.
 
     def arrays(self):
-        """The weights as float32 arrays by name; an error if one is not finite."""
+        """The weights as float32 arrays by name. Raises an error if one is not finite."""
         check_finite(self.tensors)
         return {name: np.array(convert(tensor.array(), tensor.dtype, 'F32'))
                 for name, tensor in self.tensors.items()}
 
 
 def _open(path, variant):
-    """The Opened of `path`; an error if it is of another network than `variant`."""
+    """The Opened of `path`. Raises an error if it has another network than `variant`."""
     if variant is None:
         return open_checkpoint(path)
     opened = open_checkpoint(path, variant=variant)
@@ -66,14 +66,14 @@ def _open(path, variant):
     try:
         found = open_checkpoint(path, tokens=opened.tokens).variant
     except CheckpointError:
-        return opened  # The flag alone tells which of several sizes it is.
+        return opened  # Only the flag tells which of several sizes it is.
     if not _same(found, variant):
         raise CheckpointError(f'--variant {variant} is not what the checkpoint is: {found}')
     return opened
 
 
 def _same(found, variant):
-    """Whether two names stand for one network and one size of pictures, as b and b_21k do."""
+    """Whether two names mean the same network and the same size of pictures, as b and b_21k do."""
     if found == CUSTOM:
         return False
     row, wanted = find_row(found)[0], find_row(variant)[0]
@@ -81,7 +81,7 @@ def _same(found, variant):
 
 
 def _check_trainable(opened):
-    """An error if sf_mamba.py has no such network."""
+    """Raises an error if sf_mamba.py has no such network."""
     network = opened.network
     if network.task != 'CLASSIFICATION':
         raise CheckpointError(f'a model of {network.task}, expected a classifier')
@@ -92,7 +92,7 @@ def _check_trainable(opened):
 
 
 def check_backbone(opened):
-    """An error if sf_mamba.py has no such backbone."""
+    """Raises an error if sf_mamba.py has no such backbone."""
     if not opened.network.backbone.attention:
         raise CheckpointError('a network without attention: it can be served, not trained here')
     own = textproto.parse(opened.files.own_config or '').get('backbone', [{}])[0]
@@ -103,7 +103,7 @@ def check_backbone(opened):
 
 
 def _numbers(opened, known):
-    """(heads, windows, size of the pictures)."""
+    """Returns (heads, windows, size of the pictures)."""
     backbone, choice = opened.network.backbone, opened.choice
     heads, windows, size = choice.num_heads, choice.windows, choice.picture.get('size')
     if opened.variant != CUSTOM:
@@ -124,8 +124,9 @@ def _numbers(opened, known):
 def open_start(path, variant=None, known=()):
     """The Start of a checkpoint of any layout that the converter takes.
 
-    `variant` names the network where nothing in the checkpoint does, and is an error where that
-    says another. `known` are fields of networks on a trunk whose older checkpoints lack some.
+    `variant` names the network if nothing in the checkpoint does. If the checkpoint says something
+    else, an error is raised. `known` are the fields of networks with a trunk, because their older
+    checkpoints lack some.
     """
     found = open_weights.read_open_weights(path, variant)
     if found:
@@ -157,9 +158,9 @@ def open_start(path, variant=None, known=()):
 
 
 def facts_of(config, start, size):
-    """What a checkpoint says of its network for open_start() and the converter: shapes do not tell
-    it. `config` is an sf_mamba.Config, or None of another family. `start` is what training began
-    with, or None."""
+    """The facts about a network that its shapes do not tell. A checkpoint has them for open_start()
+    and for the converter. `config` is an sf_mamba.Config, or None for another family. `start` is
+    the Start of the training, or None."""
     facts = dict(variant=start.variant if start else CUSTOM, input_size=size, crop_pct=1.0,
                  crop_mode='center', mean=tuple(start.mean if start else MEAN),
                  std=tuple(start.std if start else STD))
@@ -175,10 +176,10 @@ def _tensor(array):
 
 
 def write_classifier(out, config, arrays, labels, facts):
-    """Writes the directory of a classifier with an sf_mamba.Config for the server.
+    """Writes the directory of a classifier for the server. `config` is an sf_mamba.Config.
 
-    `facts` are facts_of() it. Matrices are stored in fp16, vectors, which are small, in fp32:
-    variances may be large.
+    `facts` come from facts_of(). Matrices are stored in fp16. Vectors are stored in fp32, because
+    they are small, and variances may be large.
     """
     backbone = Backbone(config.dim, config.in_dim, tuple(config.depths), config.layer_scale,
                         learnable=config.tokens == 'learnable', trunk=config.lite_trunk)
@@ -194,7 +195,7 @@ def write_classifier(out, config, arrays, labels, facts):
 
 
 def _stored(arrays):
-    """(tensors, types) of weights: matrices in fp16, vectors in fp32."""
+    """Returns (tensors, types) of weights, with matrices in fp16 and vectors in fp32."""
     tensors = {name: _tensor(array) for name, array in arrays.items()}
     check_finite(tensors)
     return tensors, {name: stored_type(tensor, 'F16') if len(tensor.shape) > 1 else 'F32'
@@ -202,7 +203,7 @@ def _stored(arrays):
 
 
 def _published_config(arrays, labels, facts):
-    """config.json as timm writes it, of VMamba as the Hugging Face repositories have it."""
+    """config.json as timm writes it, or for a VMamba as the Hugging Face repositories have it."""
     size = facts['input_size']
     picture = dict(input_size=[3, size, size], interpolation='bicubic', crop_pct=facts['crop_pct'],
                    crop_mode=facts['crop_mode'], mean=facts['mean'], std=facts['std'])
@@ -220,13 +221,13 @@ def _published_config(arrays, labels, facts):
 
 def write_published(out, arrays, labels, facts):
     """Writes the directory of a MambaOut, EfficientViM or VMamba in the layout of its public
-    weights, which the server, timm and open_start() read. `facts` are facts_of() it."""
+    weights, which the server, timm and open_start() read. `facts` come from facts_of()."""
     config = _published_config(arrays, labels, facts)
     if facts['family'] == open_names.VMAMBA:
         arrays = hugging_face_names(arrays)
     tensors, types = _stored(arrays)
     out.mkdir(parents=True, exist_ok=True)
-    for name in ('config.json', 'config.textproto', 'labels.txt'):  # Of an earlier model.
+    for name in ('config.json', 'config.textproto', 'labels.txt'):  # From an earlier model.
         (out / name).unlink(missing_ok=True)
     with open(out / 'model.safetensors', 'wb') as file:
         write_safetensors(file, tensors, types)

@@ -1,8 +1,9 @@
-"""Reads pictures with boxes, and perhaps masks, from COCO's json.
+"""Reads pictures with boxes, and perhaps masks, from COCO's JSON.
 
     entries, held_out, labels = open_coco(DATA)
 
-tools/coco says which layouts and contents are taken. A wrong file raises CocoError, one line.
+tools/coco says which layouts and contents are accepted. If a file is wrong, CocoError is raised
+with one line.
 """
 
 import dataclasses
@@ -17,7 +18,7 @@ from coco import annotations, layouts
 from coco.annotations import CocoError, unpack
 from pictures import open_rgb, shown_size
 
-FINE, LARGE = 4, 1 << 20  # Masks of fewer pixels are drawn as so many a side.
+FINE, LARGE = 4, 1 << 20  # Masks of fewer than LARGE pixels are drawn FINE times as large.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,13 +28,14 @@ class Object:
     outline: object   # COCO's "segmentation", or None.
 
     def mask(self, size):
-        """uint8 {0, 1} of the pixels from the box's floor to its ceiling, and where that begins;
-        `size` is the picture's, (width, height)."""
+        """Returns (mask, corner). The mask is uint8 {0, 1} and covers the box, rounded to whole
+        pixels. It begins at the corner. `size` is the picture's (width, height)."""
         x, y = (math.floor(v) for v in self.box[:2])
         wide, high = math.ceil(self.box[2]) - x, math.ceil(self.box[3]) - y
         if isinstance(self.outline, dict):
             return run_lengths(self.outline, size)[y:y + high, x:x + wide], (x, y)
-        # Pillow's polygons are up to a pixel wider: fine ones are drawn, and pixels' centres read.
+        # Pillow draws polygons up to a pixel too wide. So they are drawn larger, and only the
+        # pixels' centres are read.
         fine = FINE if wide * high < LARGE else 1
         image = Image.new('L', (fine * wide, fine * high))
         draw = ImageDraw.Draw(image)
@@ -45,13 +47,13 @@ class Object:
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A picture of the json."""
+    """A picture of the JSON file."""
 
     path: pathlib.Path
     objects: tuple
 
     def read(self, passed_over):
-        """The picture, RGB, and its objects, or None."""
+        """Returns (the picture in RGB, its objects), or None if it cannot be decoded."""
         picture = passed_over.read(self.path, open_rgb)
         return None if picture is None else (picture, self.objects)
 
@@ -65,8 +67,9 @@ def run_lengths(outline, size):
 
 
 def _size_of(image, path):
-    """The picture's size by its header; CocoError if the json has another. If the picture cannot
-    be read, the json's size: the picture is reported when it is drawn."""
+    """The picture's size, from its header. Raises CocoError if the JSON has another size. If the
+    picture cannot be read, returns the JSON's size, because the picture is reported when it is
+    drawn."""
     try:
         size = shown_size(path)
     except ValueError:
@@ -78,7 +81,8 @@ def _size_of(image, path):
 
 
 def _entries(file, paths, labels, say):
-    """The Entries of a file whose pictures have these paths; `say` is told what was changed."""
+    """The Entries of a file whose pictures have these paths. Calls `say` with a line about
+    changes."""
     found = annotations.objects(file, lambda image: _size_of(image, paths[image.id]))
     note = found.note(file.path)
     if not found.found:
@@ -101,8 +105,8 @@ def _check_same(learnt, held_out):
 
 
 def open_coco(folder, json=None, images=None, say=print):
-    """(entries to learn from, entries held out or None, labels) of DATA. `json` and `images` are
-    --annotations and --images, or None; `say` is called with lines that the user should see."""
+    """Returns (entries to learn from, entries held out or None, labels) for the folder DATA. `json`
+    and `images` are --annotations and --images, or None. Calls `say` with lines for the user."""
     learnt, held_out = (json, None) if json else layouts.find(folder)
     files, notes = annotations.read([path for path in (learnt, held_out) if path])
     for note in notes:

@@ -13,13 +13,14 @@ from picture_files import HELD_OUT
 from pictures import PassedOver, read
 from user_errors import UserError, read_text
 
-MARGIN = 14     # Pixels that training pictures are larger than the model's input.
+MARGIN = 14     # Training pictures are larger than the model's input by this, in pixels.
 
 
 class Composed:
-    """What models/recipe/make_pictures.py wrote; refresh() finds files that came since.
+    """What models/recipe/make_pictures.py wrote. refresh() also finds files that were written
+    later.
 
-    draw() gives maps in place of pictures.
+    draw() returns maps in place of pictures.
     """
 
     def __init__(self, folder):
@@ -39,13 +40,13 @@ class Composed:
         self.ordered = list(self.files.values())
 
     def taught(self, count):
-        """Features and classes of the first pictures, to fit the teacher's last layer."""
+        """The features and classes of the first pictures, to fit the teacher's last layer."""
         classes = np.concatenate([file['classes'] for file in self.ordered])[:count]
         features = np.concatenate([file['features'] for file in self.ordered])[:count]
         return torch.from_numpy(features).float(), torch.from_numpy(classes)
 
     def draw(self, rng, count):
-        """The trunk's maps float16 [n,C,h,w], classes, and the teacher's features or None."""
+        """Returns (the trunk's maps float16 [n,C,h,w], classes, the teacher's features or None)."""
         size = len(self.ordered[0]['classes'])
         rows = [divmod(i, size) for i in rng.integers(0, len(self.ordered) * size, count)]
         maps, classes = (np.stack([self.ordered[f][name][i] for f, i in rows])
@@ -58,9 +59,9 @@ class Composed:
 
 
 class Folders:
-    """Folders of pictures, as class_folders.py finds them; draw() gives uint8 [n,T,T,3].
+    """Folders of pictures, as class_folders.py finds them. draw() returns uint8 [n,T,T,3].
 
-    Pictures that cannot be decoded are named on standard error and passed over.
+    Pictures that cannot be decoded are named on standard error and ignored.
     """
 
     has_teacher = has_maps = False
@@ -88,7 +89,7 @@ class Folders:
             for group in (train, held_out))
 
     def add(self, group, path, k, side):
-        """Adds a picture of class k; whether it can be read."""
+        """Adds a picture of class k. Returns whether it can be read."""
         picture = self.passed_over.read(path, lambda path: read(path, side))
         if picture is not None:
             group.append((picture, k))
@@ -103,7 +104,7 @@ class Folders:
 
 
 def open_data(folder, size):
-    """The pictures of `folder`; `credits` is the text of its CREDITS.md, if it has one."""
+    """The pictures of `folder`. Their `credits` is the text of its CREDITS.md, or ''."""
     folder = pathlib.Path(folder)
     composed = (folder / 'validation.npz').exists()
     data = Composed(folder) if composed else Folders(folder, size)

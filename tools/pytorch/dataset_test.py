@@ -1,4 +1,5 @@
-"""Pictures are learnt as they are served, and what cannot be read is named and passed over."""
+"""Tests that pictures are learnt as they are served, and that unreadable ones are named and
+ignored."""
 
 import contextlib
 import io
@@ -15,7 +16,7 @@ import train_classifier
 
 
 def write_pictures(folder, count=10):
-    """Two classes that differ in brightness."""
+    """Writes pictures of two classes, which differ in brightness."""
     rng = np.random.default_rng(0)
     for name, level in (('dark', 40), ('light', 200)):
         (folder / name).mkdir(parents=True)
@@ -44,7 +45,6 @@ class FoldersTest(unittest.TestCase):
             with self.assertRaises(ValueError):
                 dataset.open_data(pathlib.Path(folder), 32)
 
-    # P3.
     def test_pictures_are_turned_as_they_are_served(self):
         stored = np.arange(6 * 9 * 3, dtype=np.uint8).reshape(6, 9, 3)
         turned = {1: stored, 2: stored[:, ::-1], 3: stored[::-1, ::-1], 4: stored[::-1],
@@ -65,7 +65,6 @@ class FoldersTest(unittest.TestCase):
             image.info['exif'] = exif
             self.assertEqual(pictures.as_served(image).size, (3, 2), exif)
 
-    # P2.
     def test_of_16_bit_grey_the_high_byte_is_learnt(self):
         deep = np.array([[0x0102, 0xfe01, 0x7fff]], np.uint16)
         file = io.BytesIO()
@@ -73,7 +72,6 @@ class FoldersTest(unittest.TestCase):
         seen = np.asarray(pictures.as_served(Image.open(file)))
         np.testing.assert_array_equal(seen, np.repeat(deep >> 8, 3).reshape(1, 3, 3))
 
-    # P3.
     def test_a_picture_that_cannot_be_decoded_is_named_and_passed_over(self):
         with tempfile.TemporaryDirectory() as folder:
             write_pictures(pathlib.Path(folder), 6)
@@ -91,7 +89,6 @@ class FoldersTest(unittest.TestCase):
                     self.assertRaisesRegex(ValueError, 'dark: 4 pictures that can be read'):
                 dataset.open_data(pathlib.Path(folder), 32)
 
-    # P9.
     def test_pictures_count_by_content_and_hidden_files_do_not(self):
         with tempfile.TemporaryDirectory() as folder:
             dark = pathlib.Path(folder, 'dark')

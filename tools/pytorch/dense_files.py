@@ -1,5 +1,5 @@
-"""What the training of detectors and segmenters starts from: folders and files of any layout that
-the converter takes.
+"""Reads the models that the training of detectors and segmenters starts from. They are folders and
+files of any layout that the converter takes.
 
     start = open_start('../../models/everyday_detector/1', 'DETECTION')
     model = detector.Detector(start.backbone, dataclasses.replace(start.detector, classes=4))
@@ -22,7 +22,7 @@ from checkpoint.variants import CUSTOM, MEAN, STD, default_windows, find_row
 from configs import CLASSIFIER, DETECTOR, LONG, PHOTOGRAPHS, SEGMENTER_CHANNELS, SHORT
 from export import FIELDS
 
-# The layers that tell the classes apart, with rows for each class or for all alike.
+# The layers that have rows for each class, or the same rows for all classes.
 CLASS_LAYERS = ('fc_cls', 'fc_reg', 'conv_logits', 'conv_seg')
 
 
@@ -30,16 +30,16 @@ CLASS_LAYERS = ('fc_cls', 'fc_reg', 'conv_logits', 'conv_seg')
 class Start:
     """A model to start from."""
 
-    backbone: dict     # What pyramid.make_backbone() takes.
-    detector: object   # A detector.Config; None of a segmenter.
-    channels: int      # Of a segmenter.
-    sides: tuple       # (short, long) that pictures are as large as allowed in.
+    backbone: dict     # The arguments of pyramid.make_backbone().
+    detector: object   # A detector.Config, or None for a segmenter.
+    channels: int      # The channels of a segmenter.
+    sides: tuple       # (short, long), the limits of a resized picture's sides.
     mean: tuple        # Of the pictures, RGB in 0..1.
     std: tuple
-    labels: list       # Of the classes that its heads know; empty if they are new.
+    labels: list       # The classes that its heads know; empty if its heads are new.
     variant: str
-    evidence: str      # A line: what was found, and what says so.
-    arrays: dict       # float32 by the model's names.
+    evidence: str      # A line: what was found, and the evidence for it.
+    arrays: dict       # float32 arrays by the model's names.
 
 
 def _config(opened):
@@ -54,7 +54,7 @@ def _numbers(message, name, kind=float):
 
 
 def _heads_of(opened):
-    """The detector.Config of a detector, an Opened or an OpenWeights."""
+    """The detector.Config of an Opened or OpenWeights that is a detector."""
     found, message = opened.network.detector, _config(opened).get('detector', [{}])[0]
     fields = dict(box_stds=tuple(_numbers(s, 'values') for s in message.get('box_stds', []))
                   or detector.Config.box_stds)
@@ -80,14 +80,14 @@ def _sides_of(opened):
 
 
 def _colours(opened):
-    """(mean, std) of the pictures."""
+    """Returns (mean, std) of the pictures."""
     message = _config(opened).get('input', [{}])[0]
     return tuple(opened.choice.picture.get(name) or _numbers(message, name) or usual
                  for name, usual in (('mean', MEAN), ('std', STD)))
 
 
 def whole_windows(long):
-    """One window a stage that holds the map of the largest picture."""
+    """The side of a window, in each stage, that holds the map of the largest picture."""
     return math.ceil(long / 16), math.ceil(long / 32)
 
 
@@ -109,7 +109,7 @@ def _backbone(opened, windows):
 
 
 def _arrays(opened):
-    """All weights, as float32."""
+    """All weights, as float32 arrays by name."""
     found = report.match(opened.state, expected_tensors(opened.network))
     if not found.loads:
         raise CheckpointError(f'not a {opened.variant}: {"; ".join(report.problems(found.rows))}')
@@ -119,7 +119,7 @@ def _arrays(opened):
 
 
 def _open_vmamba(found, task, sides):
-    """As open_start(), of an OpenWeights."""
+    """Like open_start(), but for an OpenWeights."""
     if found.family != open_names.VMAMBA:
         raise CheckpointError(f'a {found.variant}: detectors and segmenters are not made of it')
     network, picture = found.network, found.picture
@@ -151,9 +151,9 @@ def _of_backbone(arrays):
 
 
 def open_start(path, task, sides=None):
-    """The Start of a model to train for `task`, DETECTION or SEGMENTATION. Of a model of another
-    task only the backbone is used, below new heads as the default models have. `sides`, (short,
-    long), take the place of the model's."""
+    """The Start of a model to train for `task`, DETECTION or SEGMENTATION. If the model is for
+    another task, only its backbone is used, below new heads as in the default models. `sides`,
+    (short, long), replace the model's."""
     found = open_weights.read_open_weights(path)
     if found:
         return _open_vmamba(found, task, sides)
@@ -187,8 +187,9 @@ def open_start(path, task, sides=None):
 
 
 def _class_rows(array, wanted, known, each):
-    """The rows of a layer for other classes: those of the same name, the mean of all for others.
-    There are `each` rows a class, or for all classes alike, and perhaps others behind them."""
+    """The rows of a layer for the classes `wanted`. A class that is known keeps its rows, and any
+    other class gets the mean of all rows. There are `each` rows per class, or for all classes
+    together. Other rows may follow."""
     classes = array[:len(known) * each].reshape(len(known), each, *array.shape[1:]) \
         if len(array) >= len(known) * each else array.reshape(1, each, *array.shape[1:])
     mean = classes.mean(axis=0)
@@ -199,8 +200,8 @@ def _class_rows(array, wanted, known, each):
 
 
 def load(model, start, labels):
-    """Sets the model, whose classes have these labels, to the start's weights; layers that it
-    lacks stay new. Returns the labels that the start's heads do not know."""
+    """Sets the model, whose classes have these labels, to the start's weights. Layers that the
+    start lacks stay new. Returns the labels that the start's heads do not know."""
     tensors, own = {}, model.state_dict()
     for name, array in start.arrays.items():
         layer = name.split('.')[-2]

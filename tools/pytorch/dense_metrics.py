@@ -7,7 +7,7 @@ IOU = 0.5
 
 
 def box_iou(a, b):
-    """[n,m] of boxes [n,4] and [m,4]."""
+    """The IoU [n,m] of boxes [n,4] with boxes [m,4]."""
     low = np.maximum(a[:, None, :2], b[None, :, :2])
     high = np.minimum(a[:, None, 2:], b[None, :, 2:])
     both = np.prod((high - low).clip(0), axis=2)
@@ -16,14 +16,15 @@ def box_iou(a, b):
 
 
 def mask_iou(a, b):
-    """[n,m] of masks [n,H,W] and [m,H,W]."""
+    """The IoU [n,m] of masks [n,H,W] with masks [m,H,W]."""
     a, b = (x.reshape(len(x), np.prod(x.shape[1:])).astype(np.float32) for x in (a, b))
     both = a @ b.T
     return both / np.maximum(a.sum(1)[:, None] + b.sum(1) - both, 1)
 
 
 def match(iou):
-    """Of detections, best first, whether each finds an object that no better one found."""
+    """For each detection, the best first, whether it finds an object that no better one has
+    found."""
     free = np.ones(iou.shape[1], bool)
     right = np.zeros(len(iou), bool)
     for row, values in enumerate(iou):
@@ -34,14 +35,14 @@ def match(iou):
 
 
 class Precision:
-    """AP50 by class over pictures: add() each, then mean()."""
+    """AP50 by class over many pictures. Call add() for each picture, then mean()."""
 
     def __init__(self, classes):
         self.objects = np.zeros(classes, np.int64)
-        self.rows = [[] for _ in range(classes)]  # Of each class, (score, right).
+        self.rows = [[] for _ in range(classes)]  # (score, right) of each detection, by class.
 
     def add(self, iou, scores, labels, true_labels):
-        """A picture's detections, best first, and objects with iou [n,m] between them."""
+        """Adds a picture: its detections, best first, its objects, and their iou [n,m]."""
         self.objects += np.bincount(true_labels, minlength=len(self.objects))
         for k in np.unique(labels):
             mine = labels == k
@@ -49,7 +50,7 @@ class Precision:
             self.rows[k] += zip(scores[mine].tolist(), right.tolist())
 
     def of_class(self, k):
-        """AP50 of a class that has objects."""
+        """The AP50 of a class that has objects."""
         rows = sorted(self.rows[k], key=lambda row: -row[0])
         right = np.cumsum([row[1] for row in rows])
         precision = right / np.arange(1, len(rows) + 1)
@@ -58,26 +59,26 @@ class Precision:
         return float(np.append(best, 0)[at].mean())
 
     def mean(self):
-        """Over the classes that have objects; None if there are none."""
+        """The mean over the classes that have objects. None if there are no objects."""
         found = [self.of_class(k) for k in np.nonzero(self.objects)[0]]
         return float(np.mean(found)) if found else None
 
 
 class MeanIou:
-    """As `sfmamba eval` counts it: over the classes that either map has anywhere."""
+    """The mean IoU as `sfmamba eval` computes it, over the classes that either map has anywhere."""
 
     def __init__(self, classes, ignore):
         self.ignore, self.counts = ignore, np.zeros((classes, classes), np.int64)
 
     def add(self, right, answer):
-        """Maps [H,W] of a picture."""
+        """Adds the maps [H,W] of a picture."""
         counted = right != self.ignore
         both = right[counted].astype(np.int64) * len(self.counts) + answer[counted]
         self.counts += np.bincount(both, minlength=self.counts.size).reshape(self.counts.shape)
 
     def mean(self, taught):
-        """Over the classes of the mask `taught` [classes]; None if no pixel of the right maps has
-        one."""
+        """The mean over the classes in the mask `taught` [classes]. None if the right maps have no
+        pixel of these classes."""
         if not self.counts[taught].any():
             return None
         hit = self.counts.diagonal()

@@ -1,6 +1,7 @@
-"""Pictures for detectors and segmenters: read, held in memory, placed on the network's input.
+"""Pictures for detectors and segmenters. Reads them, holds them in memory, and places them on the
+network's input.
 
-A target is what is to be learned of a picture: objects (coco_files.py), or a map of classes
+A target is what is to be learned from a picture: objects (coco_files.py), or a map of classes
 (map_files.py).
 """
 
@@ -15,14 +16,14 @@ from pictures import PassedOver
 from user_errors import UserError
 
 CACHE = 1 << 30          # Bytes of pictures that are held in memory.
-STEP = 32                # The input's sides are multiples of it.
-SCALES = (0.6, 1.6)      # Of training pictures, around the size that they are served in.
-LEAST_VISIBLE, LEAST_SIDE = 0.3, 3  # Share and pixels of an object below which it is left out.
+STEP = 32                # The sides of the input are multiples of this.
+SCALES = (0.6, 1.6)      # Training pictures are scaled by these factors of the served size.
+LEAST_VISIBLE, LEAST_SIDE = 0.3, 3  # Objects with less of their area or fewer pixels are left out.
 
 
 class Examples:
-    """Pictures with targets, as read() of entries gives them. Those that cannot be decoded are
-    named on standard error, passed over and counted."""
+    """Pictures with targets, as the entries' read() returns them. Pictures that cannot be decoded
+    are named on standard error, ignored and counted."""
 
     def __init__(self, entries, passed_over):
         self.entries, self.held, self.bytes = list(entries), {}, 0
@@ -51,7 +52,7 @@ class Examples:
         return found
 
     def draw(self, rng, count):
-        """Pictures and targets by chance, all of them wide or all high."""
+        """`count` random pictures and targets. All of them are wide, or all are high."""
         drawn = []
         for _ in range(100 * count):
             found = self.load(int(rng.integers(len(self.entries))))
@@ -64,13 +65,14 @@ class Examples:
         return (drawn * count)[:count]
 
     def all(self, limit):
-        """The first pictures and targets."""
+        """The first `limit` pictures and targets."""
         found = (self.load(i) for i in range(min(limit, len(self.entries))))
         return (pair for pair in found if pair)
 
 
 def split(entries, held_out):
-    """The Examples to learn from and those held out: every fifth where the data do not say."""
+    """Returns (Examples to learn from, Examples held out). If `held_out` is None, every fifth is
+    held out."""
     passed_over = PassedOver()
     if held_out is not None:
         return Examples(entries, passed_over), Examples(held_out, passed_over)
@@ -91,7 +93,7 @@ def is_wide(picture):
 
 
 def fitted(size, short, long):
-    """The size, (width, height), that the server resizes a picture to."""
+    """The size, (width, height), to which the server resizes a picture."""
     scale = min(long / max(size), short / min(size))
     return tuple(max(1, math.floor(side * scale + 0.5)) for side in size)
 
@@ -102,21 +104,22 @@ def padded(size):
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
-    """Where a picture lies on the input: x becomes x * scale + shift, likewise y."""
+    """The place of a picture on the input. x becomes x * scale + shift, and so does y."""
 
     scale: tuple
     shift: tuple
     size: tuple  # (width, height) of the input.
 
     def warp(self, image, fill=0, corner=(0, 0), smooth=False):
-        """A part of the picture that begins at `corner`, on the input."""
+        """Draws a part of the picture, which begins at `corner`, on the input."""
         (sx, sy), (tx, ty), (cx, cy) = self.scale, self.shift, corner
         return image.transform(
             self.size, Image.Transform.AFFINE, (1 / sx, 0, -tx / sx - cx, 0, 1 / sy, -ty / sy - cy),
             Image.Resampling.BILINEAR if smooth else Image.Resampling.NEAREST, fillcolor=fill)
 
     def boxes(self, objects):
-        """float32 [n,4], clipped to the input, and the share of each that lies on it."""
+        """Returns (boxes, shares): float32 [n,4] clipped to the input, and the share of each that
+        lies on it."""
         boxes = np.array([o.box for o in objects], np.float64).reshape(-1, 2, 2)
         boxes = np.sort(boxes * self.scale + self.shift, axis=1)
         clipped = boxes.clip(0, self.size)
@@ -124,7 +127,7 @@ class Placement:
         return clipped.reshape(-1, 4).astype(np.float32), areas[0] / areas[1]
 
     def masks(self, objects, size):
-        """uint8 [n,H,W] {0, 1} of objects of a picture of `size`."""
+        """The masks, uint8 [n,H,W] {0, 1}, of objects in a picture of `size`."""
         warped = (self.warp(Image.fromarray(mask), corner=corner)
                   for mask, corner in (o.mask(size) for o in objects))
         return np.array(list(warped), np.uint8).reshape(-1, *self.size[::-1])
@@ -137,7 +140,8 @@ def as_it_is_served(size, short, long):
 
 
 def by_chance(rng, size, short, long, canvas):
-    """A Placement on `canvas`: larger or smaller, moved, mirrored or not."""
+    """A random Placement on `canvas`, in which the picture is scaled, moved, and perhaps
+    mirrored."""
     low, high = np.log(SCALES)
     factor = np.exp(rng.uniform(low, high))
     scale = [factor * new / side for new, side in zip(fitted(size, short, long), size)]
@@ -149,12 +153,12 @@ def by_chance(rng, size, short, long, canvas):
 
 
 def seen(boxes, shares):
-    """The rows of objects of which enough lies on the input."""
+    """The rows of the objects of which enough lies on the input."""
     sides = (boxes[:, 2:] - boxes[:, :2]).min(axis=1, initial=np.inf)
     return np.nonzero((shares >= LEAST_VISIBLE) & (sides >= LEAST_SIDE))[0]
 
 
 def other_light(rng, picture):
-    """uint8 [H,W,3] in other light and colours."""
+    """The picture, uint8 [H,W,3], in random other light and colours."""
     gain = rng.uniform(0.8, 1.25) * rng.uniform(0.9, 1.1, 3)
     return np.clip(picture * gain + rng.uniform(-16, 16), 0, 255).astype(np.uint8)

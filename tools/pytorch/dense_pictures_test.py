@@ -1,4 +1,4 @@
-"""How pictures with boxes, masks and maps are read, placed and scored."""
+"""Tests how pictures with boxes, masks and maps are read, placed and scored."""
 
 import contextlib
 import io
@@ -111,7 +111,7 @@ class ExamplesTest(unittest.TestCase):
             Image.new('RGB', (40, 30)).save(path, exif=exif)
             self.assertEqual(Entry(path, ()).read(PassedOver())[0].size, (30, 40))
             self.assertEqual(pictures.shown_size(path), (30, 40))
-            # The EXIF data may follow the pixels.
+            # The EXIF data may also follow the pixels.
             data = path.read_bytes()
             start = data.index(b'eXIf') - 4
             end = start + 12 + int.from_bytes(data[start:start + 4], 'big')
@@ -159,7 +159,7 @@ class MetricsTest(unittest.TestCase):
         scores, labels = np.array([0.9, 0.8, 0.7]), np.zeros(3, np.int64)
         iou = np.array([[0.6, 0.1], [0.9, 0.2], [0.1, 0.5]])  # The second finds nothing new.
         precision.add(iou, scores, labels, np.zeros(2, np.int64))
-        # Up to recall 1/2 all answers are right, then two of three: 51 and 50 of 101 recalls.
+        # The precision is 1 up to recall 1/2, at 51 of the 101 recalls, and 2/3 at the other 50.
         self.assertAlmostEqual(precision.mean(), (51 + 50 * 2 / 3) / 101)
 
     def test_what_is_never_found_counts_and_what_is_not_there_does_not(self):

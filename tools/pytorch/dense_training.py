@@ -1,4 +1,4 @@
-"""What the training of detectors and segmenters shares."""
+"""What the training of detectors and the training of segmenters have in common."""
 
 import os
 import pathlib
@@ -21,20 +21,20 @@ from user_errors import UserError, read_text
 MODELS = pathlib.Path(__file__).absolute().parents[2] / 'models'
 BATCH = 4
 LEAST_PICTURES = 10
-HELD_OUT = 500  # Pictures at most that a validation looks at.
+HELD_OUT = 500  # The most pictures that a validation uses.
 FIGURES = {'box_ap50': 'box AP50', 'mask_ap50': 'mask AP50', 'miou': 'mean IoU'}
 HEAD_RATE, BACKBONE_RATE, WEIGHT_DECAY = 1e-3, 2e-4, 0.05
 
 
 def rate_of(name):
-    """The peak rate of a parameter: layers that have learned already learn slower."""
+    """The peak learning rate of a parameter. Layers that are trained already learn more slowly."""
     return BACKBONE_RATE if '.backbone.' in name and 'outnorm' not in name else HEAD_RATE
 
 
 def jaccard_loss(logits, class_maps):
-    """The Lovasz extension of 1 - IoU, the mean over the classes that the batch has.
+    """The Lovasz extension of 1 - IoU, averaged over the classes in the batch.
 
-    logits [N,C,h,w], class_maps [N,h,w]. Source: arXiv 1705.08790, section 3.
+    logits is [N,C,h,w], and class_maps is [N,h,w]. Source: arXiv 1705.08790, section 3.
     """
     counted = class_maps != IGNORE
     shares, classes = logits.float().softmax(1).movedim(1, 3)[counted], class_maps[counted]
@@ -43,7 +43,7 @@ def jaccard_loss(logits, class_maps):
         wanted = (classes == k).float()
         errors, order = (wanted - shares[:, k]).abs().sort(descending=True)
         wanted = wanted[order]
-        # IoU if the first n pixels of this order are wrong, for each n.
+        # 1 - IoU if the first n pixels, sorted by error, are wrong, for each n.
         kept, strange = wanted.sum() - wanted.cumsum(0), (1 - wanted).cumsum(0)
         steps = 1 - kept / (wanted.sum() + strange)
         losses.append(errors @ torch.cat([steps[:1], steps.diff()]))
@@ -51,13 +51,13 @@ def jaccard_loss(logits, class_maps):
 
 
 class Learner(torch.nn.Module):
-    """A detector or segmenter, and what its pictures are."""
+    """A detector or segmenter, and the settings of its pictures."""
 
     def __init__(self, model, start):
         super().__init__()
         self.model = model
         self.mean, self.std = torch.tensor(start.mean), torch.tensor(start.std)
-        self.fill = tuple(round(255 * value) for value in start.mean)  # Zero to the network.
+        self.fill = tuple(round(255 * value) for value in start.mean)  # Zero for the network.
         self.sides = start.sides
 
     def input(self, pictures):
@@ -65,15 +65,15 @@ class Learner(torch.nn.Module):
             memory_format=torch.channels_last)
 
     def served(self, picture, step=1):
-        """The input [1,3,H,W] that the server makes of a picture, and its Placement."""
+        """Returns (input [1,3,H,W], Placement) of a picture, as the server makes them."""
         place = dense_pictures.as_it_is_served(picture.size, *self.sides)
         pixels = torch.from_numpy(np.array(place.warp(picture, self.fill, smooth=True))[None])
         wide, high = (-side % step for side in place.size)
         return F.pad(self.input(pixels), (0, wide, 0, high)), place
 
     def draw(self, rng, examples):
-        """Of a batch of pictures (target, size, Placement) each, and all pixels uint8
-        [N,H,W,3]."""
+        """A random batch. Returns ([(target, size, Placement)] of the pictures, all pixels uint8
+        [N,H,W,3])."""
         drawn = examples.draw(rng, BATCH)
         canvas = dense_pictures.padded(dense_pictures.fitted(drawn[0][0].size, *self.sides))
         places = [dense_pictures.by_chance(rng, picture.size, *self.sides, canvas)
@@ -85,7 +85,7 @@ class Learner(torch.nn.Module):
 
 
 def add_arguments(parser, default, passes):
-    """All but what one of the programs has alone; `default` is a model of models/."""
+    """Adds the flags that both programs have. `default` is the name of a model in models/."""
     parser.add_argument('--initial', type=pathlib.Path, default=MODELS / default / '1',
                         help='model folder or checkpoint to start from; default: %(default)s')
     parser.add_argument('--export', type=pathlib.Path,
@@ -97,7 +97,7 @@ def add_arguments(parser, default, passes):
 
 
 def open_examples(entries, held_out):
-    """The Examples to learn from and those held out; an error if there are too few."""
+    """Returns (Examples to learn from, Examples held out). Raises an error if there are too few."""
     learnt, kept = dense_pictures.split(entries, held_out)
     if len(learnt) + len(kept) < LEAST_PICTURES or not (len(learnt) and len(kept)):
         raise UserError(f'{len(learnt) + len(kept)} pictures that can be decoded, expected '
@@ -113,10 +113,10 @@ def open_start(args, task):
 
 
 def check_resumed(args, labels):
-    """An error if the checkpoint to go on from is of other classes."""
+    """Raises an error if the checkpoint to resume has other classes."""
     path = args.out / 'checkpoint.pt'
     if not args.resume or not path.exists():
-        return  # training.Run says the latter.
+        return  # training.Run reports a missing checkpoint.
     saved = torch.load(path, weights_only=True, mmap=True)['facts']['labels']
     if saved != labels:
         raise UserError(f'{path} has {len(saved)} classes, {", ".join(saved[:3])}, ...; the data '
@@ -124,7 +124,7 @@ def check_resumed(args, labels):
 
 
 def load(model, start, labels):
-    """Sets the model to the start's weights, and says what of it is new."""
+    """Sets the model to the start's weights, and prints what is new in it."""
     print(f'found: {start.evidence}')
     new = dense_files.load(model, start, labels)
     if not start.labels:
@@ -134,7 +134,7 @@ def load(model, start, labels):
 
 
 def credits_of(args, start):
-    """The text of CREDITS.md: of the pictures, then of the weights that training began with."""
+    """The text of CREDITS.md, for the pictures and for the weights that training began with."""
     def own(folder):
         path = folder / 'CREDITS.md'
         return read_text(path) if path.exists() else ''
@@ -146,7 +146,8 @@ def credits_of(args, start):
 
 
 def summary(args, figures, held_out, notes):
-    """What the figures say of the held-out pictures, what was passed over, and the notes."""
+    """The text of the result: the figures of the held-out pictures, the ignored pictures, the
+    notes."""
     found = [f'{text} {figures[name]:.1%}' for name, text in FIGURES.items() if name in figures]
     lines = [f'{", ".join(found) or "nothing to measure"} of {min(len(held_out), HELD_OUT)} '
              'held-out pictures', *notes]
@@ -160,7 +161,7 @@ def folder_of(args):
 
 
 def finish(args, run, start, task, labels, settings, held_out, notes):
-    """Writes the folder; prints what it is worth, where it is and what to do next. `notes` are
+    """Writes the folder. Prints how good the model is, where it is and what to do next. `notes` are
     lines about the data."""
     if run.rank:
         return

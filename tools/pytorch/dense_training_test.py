@@ -1,5 +1,5 @@
-"""What the training of detectors and segmenters promises: it learns, goes on, exports what is
-served, and says in a line what is wrong."""
+"""Tests the training of detectors and segmenters. It learns, can be resumed, exports what can be
+served, and reports an error in one line."""
 
 import contextlib
 import dataclasses
@@ -43,7 +43,7 @@ SIDES = (64, 96)
 
 
 def write_detector(folder, config=CONFIG):
-    """A small detector of a mug and a circle."""
+    """Writes a small detector with the classes mug and circle."""
     torch.manual_seed(0)
     model = detector.Detector(BACKBONE, config).eval()
     settings = f'{export.input_text(SIDES)}\n{export.detector_text(config)}'
@@ -79,7 +79,7 @@ class TrainerTest(unittest.TestCase):
         self.out = self.folder / 'my run'
 
     def run_it(self, program, *flags, data=None):
-        """What it printed; self.said is its standard error."""
+        """Runs a program and returns what it printed. self.said is its standard error."""
         arguments = [program.__name__, '--data', str(data or self.data), '--out', str(self.out),
                      *map(str, flags)]
         printed, said = io.StringIO(), io.StringIO()
@@ -93,7 +93,7 @@ class TrainerTest(unittest.TestCase):
         return printed.getvalue()
 
     def json(self, change):
-        """A folder of the same pictures whose annotations `change` has changed."""
+        """A folder with the same pictures, whose annotations were changed by `change`."""
         folder = self.folder / 'data'
         folder.mkdir()
         (folder / 'images').symlink_to(self.data / 'images')
@@ -103,7 +103,7 @@ class TrainerTest(unittest.TestCase):
         return folder
 
     def learn(self, program, name, initial, task, served, sides=()):
-        """Two steps, and two more after a stop; `served` loads what is exported."""
+        """Trains for two steps, and for two more after a stop. `served` loads what was exported."""
         flags = ('--initial', initial, '--passes', 8, *sides)
         printed = self.run_it(program, *flags)
         folder = self.out / 'model'
@@ -170,7 +170,7 @@ class DetectorTest(TrainerTest):
         printed = self.run_it(train_detector, '--initial', self.initial, '--passes', 4,
                               data=folder)
         self.assertIn('of 10 held-out pictures', printed)
-        # Any other place is named.
+        # Files in any other place are given by flags.
         path = (folder / 'annotations/instances_val2017.json').rename(folder / 'mine.txt')
         with mock.patch.object(sys, 'argv', [
                 'train_detector', '--annotations', str(path), '--images', str(folder / 'images'),
@@ -202,7 +202,7 @@ class DetectorTest(TrainerTest):
         self.assertIn('nothing to measure of 2 held-out pictures\n', printed)
         self.assertNotIn('AP50', printed)
 
-    # What may be wrong with the annotations, and the line that says so; more of them are in
+    # What may be wrong with the annotations, and the line that reports it. There are more in
     # tests/tools/coco_files_test.py.
     WRONG = (
         (lambda root: root['images'][0].update(file_name='no.jpg'), r'no\.jpg: no such file'),
@@ -237,7 +237,7 @@ class DetectorTest(TrainerTest):
             self.assertRegex(self.said, f'^train_detector: [^\n]*{line}[^\n]*\n$')
 
     def test_processes_of_a_run_may_look_at_once_whether_a_folder_can_be_written(self):
-        with mock.patch.object(pathlib.Path, 'write_bytes'):  # Unlinked by the other one.
+        with mock.patch.object(pathlib.Path, 'write_bytes'):  # As if the other removed it.
             user_errors.check_writable(self.folder / 'new')
 
     def test_a_run_of_other_classes_is_not_gone_on_with(self):
@@ -262,7 +262,7 @@ class SegmenterTest(TrainerTest):
         self.assertEqual(start.labels, ['background', 'circle', 'cross', 'square', 'triangle'])
 
     def ade20k(self):
-        """The same pictures in its layout, both parts alike."""
+        """The same pictures in ADE20K's layout, in both parts."""
         folder = self.folder / 'ade'
         for kind, source in (('images', 'images'), ('annotations', 'maps')):
             (folder / kind).mkdir(parents=True)
@@ -302,7 +302,7 @@ class SegmenterTest(TrainerTest):
 
 
 class VMambaTest(TrainerTest):
-    """Detectors and segmenters begin with a classifier's backbone."""
+    """Tests that detectors and segmenters can begin with a classifier's backbone."""
 
     INITIAL = ROOT / 'tests/testing/testdata/open_weights/vmamba_hf.safetensors'
     FIELDS = dict(family='vmamba', dim=8, depths=(1, 1, 1, 1), ratio=1)
@@ -323,7 +323,8 @@ class VMambaTest(TrainerTest):
             start.backbone, start.channels, len(start.labels)))
 
     def test_a_checkpoint_of_mmdetection(self):
-        """The tensors of Mask R-CNN on VMamba-T, by their number and by their parameters."""
+        """Compares the numbers of tensors and parameters with mmdetection's Mask R-CNN on
+        VMamba-T."""
         model = detector.Detector(dict(self.FIELDS, dim=96, depths=(2, 2, 8, 2)), detector.Config(
             box_stages=1, box_convs=0, box_fcs=2, mask_convs=4))
         self.assertEqual((len(model.state_dict()), sum(p.numel() for p in model.parameters())),
@@ -379,7 +380,7 @@ class StartTest(unittest.TestCase):
             self.assertEqual(start.backbone, dict(configs.BACKBONE, layer_scale=False,
                                                   tokens='data', swap=True))
             self.assertEqual((start.sides, start.detector), ((256, 320), heads))
-            if name == 'everyday':  # Of a classifier all but its last layers is there.
+            if name == 'everyday':  # All layers of a classifier are used, except the last ones.
                 model = detector.Detector(start.backbone, heads)
                 dense_files.load(model, start, [str(k) for k in range(heads.classes)])
                 for key, value in model.backbone.state_dict().items():

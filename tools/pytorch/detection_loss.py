@@ -1,6 +1,7 @@
-"""What a detector learns from: anchors and RoIs matched to the objects of a scene.
+"""The losses of a detector. Anchors and RoIs are matched to the objects of a picture.
 
-As Faster R-CNN (arXiv 1506.01497), Mask R-CNN (1703.06870) and its cascade (1712.00726) say.
+They are defined by Faster R-CNN (arXiv 1506.01497), Mask R-CNN (1703.06870) and its cascade
+(1712.00726).
 """
 
 import torch
@@ -10,8 +11,8 @@ import torchvision
 import detector
 
 RPN_POSITIVE, RPN_NEGATIVE, RPN_SAMPLES = 0.7, 0.3, 256
-ROI_SAMPLES, ROI_SHARE = 64, 0.25  # Share of positives, at most.
-# Of the box stages: from which IoU on a RoI shows an object, and what a loss counts.
+ROI_SAMPLES, ROI_SHARE = 64, 0.25  # The largest share of positive RoIs.
+# For each box stage, the IoU from which on a RoI shows an object, and the weight of the losses.
 STAGE_IOUS, STAGE_WEIGHTS = (0.5, 0.6, 0.7), (1, 0.5, 0.25)
 MASK_SIDE = 28
 
@@ -21,13 +22,13 @@ def sample(rows, count):
 
 
 def match_anchors(anchors, boxes):
-    """Rows of positive anchors, the object of each, and rows of negative ones."""
+    """Returns (rows of positive anchors, the object of each, rows of negative anchors)."""
     if not len(boxes):
         return *torch.empty(2, 0, dtype=torch.int64), torch.arange(len(anchors))
     iou = torchvision.ops.box_iou(anchors, boxes)
     best, of = iou.max(dim=1)
     positive = best >= RPN_POSITIVE
-    # The best anchors of an object are positive even if they are no good match.
+    # The best anchors of an object are positive even if they match it badly.
     top = iou.max(dim=0).values
     rows, objects = ((iou == top) & (top >= RPN_NEGATIVE)).nonzero(as_tuple=True)
     positive[rows] = True
@@ -37,7 +38,8 @@ def match_anchors(anchors, boxes):
 
 
 def proposal_loss(logits, deltas, anchors, targets):
-    """Objectness and box loss of the proposals; logits [N,A], deltas [N,A,4]."""
+    """Returns (objectness loss, box loss) of the proposals. logits is [N,A], and deltas is
+    [N,A,4]."""
     scores, wanted, moves, goals = [], [], [], []
     for image, boxes in enumerate(targets):
         rows, objects, negative = match_anchors(anchors, boxes)
@@ -54,8 +56,9 @@ def proposal_loss(logits, deltas, anchors, targets):
 
 
 def sample_rois(proposals, boxes, labels, classes, least=STAGE_IOUS[0]):
-    """RoIs [n,4] to learn from, their labels (C: background) and, positives first, objects."""
-    proposals = torch.cat([boxes, proposals])  # The objects themselves too.
+    """Returns (RoIs [n,4], their labels, the objects of the positive ones). Positive RoIs come
+    first. The others have the label of the background, `classes`."""
+    proposals = torch.cat([boxes, proposals])  # The objects' own boxes are RoIs, too.
     if not len(boxes):
         rois = sample(proposals, ROI_SAMPLES)
         return rois, torch.full((len(rois),), classes), torch.empty(0, dtype=torch.int64)
@@ -68,8 +71,8 @@ def sample_rois(proposals, boxes, labels, classes, least=STAGE_IOUS[0]):
 
 
 def stage_samples(proposals, batch, config, stage):
-    """RoIs [n,5] of all images, their labels [n], and of those with an object the deltas [p,4]
-    to it and, with a mask head, its mask [p,28,28]."""
+    """Returns (RoIs [n,5] of all images, labels [n], deltas [p,4], masks [p,28,28] or None). Deltas
+    and masks are only for the p RoIs that have an object."""
     rois, labels, goals, masks = [], [], [], []
     for image, (found, boxes, classes) in enumerate(
             zip(proposals, batch['boxes'], batch['labels'])):
@@ -89,7 +92,7 @@ def stage_samples(proposals, batch, config, stage):
 
 
 def stage_losses(head, stage, levels, samples):
-    """A dict of losses of a box stage on stage_samples(), its class logits and deltas [n,C,4]."""
+    """Returns (a dict of a box stage's losses on stage_samples(), class logits, deltas [n,C,4])."""
     rois, labels, goals, masks = samples
     classes = head.config.classes
     scores, moves = head.box_heads()[stage](head.extract(levels, rois, head.config.box_roi))
@@ -108,7 +111,8 @@ def stage_losses(head, stage, levels, samples):
 
 
 def refine(config, stage, rois, scores, moves, shape, images):
-    """What a box stage makes of its RoIs, for the next: boxes [n,4] of each image."""
+    """Moves a box stage's RoIs by its deltas. Returns the boxes [n,4] of each image, for the next
+    stage."""
     rows = torch.arange(len(rois))
     moves = moves[rows, scores[:, :-1].argmax(dim=1)]
     boxes = detector.decode(rois[:, 1:], moves, config.box_stds[stage], shape)
@@ -117,8 +121,8 @@ def refine(config, stage, rois, scores, moves, shape, images):
 
 
 def detection_loss(heads, maps, batch):
-    """A dict of losses of a batch on the backbone's maps: pictures [N,H,W,3], and of each its
-    boxes [n,4], labels [n] and, with a mask head, masks [n,H,W]."""
+    """A dict of the losses of a batch on the backbone's maps. The batch has pictures [N,H,W,3]. For
+    each of them it has boxes [n,4], labels [n] and, with a mask head, masks [n,H,W]."""
     config, shape = heads.config, batch['pictures'].shape[1:3]
     levels = heads.neck(maps)
     level_anchors = detector.anchors(config, [x.shape[2:] for x in levels])

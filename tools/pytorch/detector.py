@@ -15,14 +15,14 @@ from torch import nn
 
 from pyramid import ConvModule, make_backbone
 
-STRIDES = (4, 8, 16, 32, 64)  # The last serves the proposals alone.
+STRIDES = (4, 8, 16, 32, 64)  # Only the proposals use the last one.
 MAX_LOG_SCALE = abs(math.log(16 / 1000))
 
 
 @dataclasses.dataclass
 class Config:
     classes: int = 80
-    channels: int = 256      # Of the pyramid and the heads.
+    channels: int = 256      # The channels of the pyramid and the heads.
     box_stages: int = 3      # 3: the cascade; 1: Mask R-CNN.
     box_convs: int = 4
     box_fcs: int = 1
@@ -30,10 +30,10 @@ class Config:
     mask_convs: int = 4      # 0: no masks, Faster R-CNN.
     anchor_scale: float = 8  # Side of the square anchor, in strides.
     anchor_ratios: tuple = (0.5, 1.0, 2.0)  # Height / width.
-    rpn_candidates: int = 1000  # A level.
+    rpn_candidates: int = 1000  # Per level.
     rpn_iou: float = 0.7
-    proposals: int = 1000       # An image.
-    finest_scale: float = 56    # Twice this side, in pixels, is the first of level 1.
+    proposals: int = 1000       # Per image.
+    finest_scale: float = 56    # In pixels. Level 1 begins at twice this side.
     box_roi: int = 7
     mask_roi: int = 14
     box_stds: tuple = ((0.1, 0.1, 0.2, 0.2), (0.05, 0.05, 0.1, 0.1), (0.033, 0.033, 0.067, 0.067))
@@ -46,7 +46,7 @@ class Config:
 # Boxes.
 
 def anchors(config, sizes):
-    """Of each level, [h*w*ratios, 4], in the order y, x, ratio."""
+    """The anchors of each level, [h*w*ratios, 4], in the order y, x, ratio."""
     result = []
     for stride, (h, w) in zip(STRIDES, sizes):
         side = config.anchor_scale * stride
@@ -66,7 +66,8 @@ def encode(boxes, targets, stds):
 
 
 def decode(boxes, deltas, stds, shape):
-    """Boxes [n,4] moved by deltas [n,4k], clipped to `shape` = (height, width); [n,4k]."""
+    """Moves boxes [n,4] by deltas [n,4k] and clips them to `shape` = (height, width). Returns
+    [n,4k]."""
     deltas = deltas.view(len(boxes), -1, 4) * torch.tensor(stds)
     centres = ((boxes[:, :2] + boxes[:, 2:]) / 2)[:, None]
     sizes = (boxes[:, 2:] - boxes[:, :2])[:, None]
@@ -79,7 +80,8 @@ def decode(boxes, deltas, stds, shape):
 
 
 def grouped_nms(boxes, scores, groups, iou):
-    """Indices kept, best first. The shift in float32 is part of the definition."""
+    """The indices of the boxes that are kept, best first. The float32 shift is part of the
+    definition."""
     if not len(boxes):
         return torch.empty(0, dtype=torch.int64)
     shift = groups.to(boxes) * (boxes.max() + 1)
@@ -89,7 +91,7 @@ def grouped_nms(boxes, scores, groups, iou):
 # Layers.
 
 class FeaturePyramid(nn.Module):
-    """Maps of `widths` channels at strides 4 to 32 to maps at strides 4 to 64."""
+    """Converts maps of `widths` channels at strides 4 to 32 to maps at strides 4 to 64."""
 
     def __init__(self, widths, channels):
         super().__init__()
@@ -117,14 +119,16 @@ class ProposalHead(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, levels):
-        """Of each level, logits [N,anchors] and deltas [N,anchors,4], in anchor order."""
+        """Returns (logits [N,anchors], deltas [N,anchors,4]) by level, in the order of the
+        anchors."""
         hidden = [F.relu(self.rpn_conv(x)) for x in levels]
         logits = [self.rpn_cls(x).permute(0, 2, 3, 1).flatten(1) for x in hidden]
         deltas = [self.rpn_reg(x).permute(0, 2, 3, 1).reshape(len(x), -1, 4) for x in hidden]
         return logits, deltas
 
     def propose(self, image, logits, deltas, level_anchors, shape):
-        """Boxes [n,4] and scores [n] of one image of the batch, best first."""
+        """Returns (boxes [n,4], scores [n]) of the proposals in one image of the batch, best
+        first."""
         boxes, scores, levels = [], [], []
         for level, (l, d, a) in enumerate(zip(logits, deltas, level_anchors)):
             score, order = l[image].sigmoid().sort(descending=True, stable=True)
@@ -140,7 +144,7 @@ class ProposalHead(nn.Module):
 
 
 class BoxHead(nn.Module):
-    """RoI features [n,channels,7,7] to class logits [n,C+1] and deltas [n,4C]."""
+    """Maps RoI features [n,channels,7,7] to class logits [n,C+1] and deltas [n,4C]."""
 
     def __init__(self, config):
         super().__init__()
@@ -165,7 +169,7 @@ class BoxHead(nn.Module):
 
 
 class MaskHead(nn.Module):
-    """RoI features [n,channels,14,14] to mask logits [n,C,28,28]."""
+    """Maps RoI features [n,channels,14,14] to mask logits [n,C,28,28]."""
 
     def __init__(self, config):
         super().__init__()
@@ -181,7 +185,8 @@ class MaskHead(nn.Module):
 
 
 class RoIHead(nn.Module):
-    """The stages of box heads and mask heads; with one stage the keys carry no index."""
+    """The box heads and mask heads of all stages. If there is only one stage, the keys have no
+    index."""
 
     def __init__(self, config):
         super().__init__()
@@ -200,7 +205,8 @@ class RoIHead(nn.Module):
         return [self.mask_head] if self.config.box_stages == 1 else list(self.mask_head)
 
     def extract(self, levels, rois, side):
-        """Features [n,channels,side,side] of RoIs [n,5], each from the level of its size."""
+        """The features [n,channels,side,side] of RoIs [n,5]. Each RoI is read from the level for
+        its size."""
         w, h = rois[:, 3] - rois[:, 1], rois[:, 4] - rois[:, 2]
         of = torch.floor(torch.log2(torch.sqrt(w * h) / self.config.finest_scale + 1e-6))
         of = of.clamp(0, 3).long()
@@ -214,7 +220,7 @@ class RoIHead(nn.Module):
         return out
 
     def boxes(self, levels, rois, shapes):
-        """Final boxes [n,4C] and class logits [n,C+1] of RoIs [n,5]."""
+        """Returns (final boxes [n,4C], class logits [n,C+1]) of RoIs [n,5]."""
         config, total = self.config, 0
         for stage, head in enumerate(self.box_heads()):
             logits, deltas = head(self.extract(levels, rois, config.box_roi))
@@ -231,7 +237,7 @@ class RoIHead(nn.Module):
         return boxes, total / config.box_stages
 
     def detect(self, boxes, probabilities):
-        """The best boxes [n,4], scores [n] and labels [n] of one image."""
+        """Returns the best (boxes [n,4], scores [n], labels [n]) of one image."""
         scores = probabilities[:, :-1].flatten()
         boxes = boxes.reshape(-1, 4)
         labels = torch.arange(self.config.classes).repeat(len(probabilities))
@@ -241,7 +247,7 @@ class RoIHead(nn.Module):
         return boxes[keep], scores[keep], labels[keep]
 
     def masks(self, levels, rois, labels):
-        """Probabilities [n,28,28] of each RoI's label."""
+        """The mask probabilities [n,28,28] of each RoI, for its label."""
         x = self.extract(levels, rois, self.config.mask_roi)
         rows = torch.arange(len(rois))
         return sum(head(x)[rows, labels].sigmoid() for head in self.mask_heads()) / \
@@ -249,7 +255,8 @@ class RoIHead(nn.Module):
 
 
 def paste(probabilities, boxes, size, threshold):
-    """Masks [n,28,28] pasted into their boxes on a picture of `size` = (H, W); bool [n,H,W]."""
+    """Pastes masks [n,28,28] into their boxes on a picture of `size` = (H, W). Returns bool
+    [n,H,W]."""
     H, W = size
     x1, y1, x2, y2 = (boxes[:, i, None] for i in range(4))
     u = (torch.arange(W) + 0.5 - x1) / (x2 - x1) * 2 - 1
@@ -260,7 +267,7 @@ def paste(probabilities, boxes, size, threshold):
 
 
 class DetectionHeads(nn.Module):
-    """All but the backbone, whose maps have `widths` channels."""
+    """All layers except the backbone, whose maps have `widths` channels."""
 
     def __init__(self, widths, config):
         super().__init__()
@@ -270,7 +277,8 @@ class DetectionHeads(nn.Module):
         self.roi_head = RoIHead(config)
 
     def detect(self, maps, shapes):
-        """Of each image: boxes, scores, labels, mask probabilities or None; in network pixels."""
+        """Returns (boxes, scores, labels, mask probabilities or None) of each image, in network
+        pixels."""
         levels = self.neck(maps)
         level_anchors = anchors(self.config, [x.shape[2:] for x in levels])
         logits, deltas = self.rpn_head(levels)
@@ -297,5 +305,6 @@ class Detector(DetectionHeads):
         self.backbone = backbone
 
     def forward(self, images, shapes):
-        """Normalised, padded images [N,3,H,W] whose pictures cover `shapes`."""
+        """Detects objects in normalised, padded images [N,3,H,W]. `shapes` are their sizes without
+        padding."""
         return self.detect(self.backbone(images), shapes)

@@ -1,6 +1,6 @@
-"""Parameters and inputs that follow from their names, for tests and for benchmarks without
-released weights. The C++ tests have the same (tests/testing/deterministic.h).
-"""
+"""Parameters and inputs whose values follow from their names. They are for tests, and for
+benchmarks without released weights. The C++ tests have the same values
+(tests/testing/deterministic.h)."""
 
 import math
 
@@ -52,7 +52,7 @@ def deterministic_value(key, shape):
 
 
 def fill_deterministic(model):
-    """Overwrites every parameter and buffer with its deterministic value; returns model."""
+    """Overwrites every parameter and buffer with its deterministic value. Returns the model."""
     model.load_state_dict({key: deterministic_value(key, tuple(value.shape))
                            for key, value in model.state_dict().items()})
     return model

@@ -49,11 +49,11 @@ class Mixer(nn.Module):
         self.out_proj = linear(width, width)
 
     def forward(self, x):
-        """The new map, and the hidden states [N,C,n]."""
+        """Returns (the new map, the hidden states [N,C,n])."""
         size, x = x.shape[2:], x.flatten(2)
         bcdt = self.dw(self.BCdt_proj(x).unflatten(2, size)).flatten(2)
         B, C, dt = bcdt.chunk(3, dim=1)                                    # [N,n,L]
-        # A is constant over the pixels, so that the softmax cancels it.
+        # A is constant over the pixels, so the softmax cancels it.
         gate = (dt + self.A[:, None]).softmax(dim=2) * B
         h, z = self.hz_proj(x @ gate.transpose(1, 2)).chunk(2, dim=1)      # [N,C,n]
         h = self.out_proj(h * F.silu(z) + h * self.D)
@@ -61,7 +61,7 @@ class Mixer(nn.Module):
 
 
 class Block(nn.Module):
-    """Four layers, each mixed with its input by learned shares `alpha`."""
+    """Four layers. Each is mixed with its input by the learned shares `alpha`."""
 
     def __init__(self, width, states):
         super().__init__()
@@ -74,7 +74,7 @@ class Block(nn.Module):
                          fc2=conv_norm(MLP_RATIO * width, width, 1))
 
     def forward(self, x):
-        """The new map, and the mixer's hidden states."""
+        """Returns (the new map, the mixer's hidden states)."""
         a = self.alpha.sigmoid()[:, :, None, None]
         x = x + a[0] * (self.dwconv1(x) - x)
         y, h = self.mixer(self.norm(x.movedim(1, 3)).movedim(3, 1))
@@ -94,7 +94,7 @@ class SqueezeExcite(nn.Module):
 
 
 class Merge(nn.Module):
-    """Halves a map's sides, rounded up."""
+    """Halves the sides of a map, rounded up."""
 
     def __init__(self, width_in, width):
         super().__init__()
@@ -118,7 +118,7 @@ class Stage(nn.Module):
         self.downsample = Merge(width, next_width) if next_width else None
 
     def forward(self, x):
-        """The map before the merge, and the last block's hidden states."""
+        """Returns (the map before the merge, the last block's hidden states)."""
         for block in self.blocks:
             x, h = block(x)
         return x, h
@@ -151,7 +151,7 @@ class EfficientViM(nn.Module):
         self.apply(initialise)
 
     def run_stages(self, images):
-        """The maps, at strides 16, 32 and 64, and the hidden states of the three stages."""
+        """Returns the maps, at strides 16, 32 and 64, and the hidden states of the three stages."""
         x, maps, hidden = self.patch_embed(images), [], []
         for stage in self.stages:
             x, h = stage(x)
@@ -165,7 +165,7 @@ class EfficientViM(nn.Module):
         return self.run_stages(images)[0]
 
     def forward(self, images):
-        """Normalised images [N,3,H,W] to logits [N,num_classes]."""
+        """Maps normalised images [N,3,H,W] to logits [N,num_classes]."""
         maps, hidden = self.run_stages(images)
         pooled = [norm(x.transpose(1, 2)).mean(dim=1)
                   for norm, x in zip(self.norm, [*hidden, maps[-1].flatten(2)])]

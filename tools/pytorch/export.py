@@ -1,8 +1,8 @@
-"""Writes the folders of trained models that the server loads: what ends the training scripts.
+"""Writes the folders of trained models that the server loads. The training scripts end with this.
 
-A folder receives model.safetensors (fp16), labels.txt, config.textproto and CREDITS.md,
-which begins with what the caller says of the pictures that it learned from.
-Model cards, README.md, are written by hand.
+A folder gets model.safetensors (fp16), labels.txt, config.textproto and CREDITS.md. The latter
+begins with the caller's text about the pictures that the model learned from. Model cards,
+README.md, are written by hand.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ classifier {{
 }}
 default_for_task: true'''
 TOKENS = {'none': 'NONE', 'data': 'DATA', 'learnable': 'LEARNABLE'}
-# Fields of config.textproto's "detector": the names in detector.Config.
+# Fields of config.textproto's "detector", and their names in detector.Config.
 FIELDS = {'channels': 'channels', 'fc_width': 'fc_width', 'anchor_scale': 'anchor_scale',
           'anchor_ratios': 'anchor_ratios', 'rpn_candidates': 'rpn_candidates',
           'rpn_iou_threshold': 'rpn_iou', 'proposals': 'proposals',
@@ -75,7 +75,8 @@ def numbers(values):
 
 
 def half(tensors):
-    """Matrices in fp16, vectors in fp32: these are small, and variances may be large."""
+    """Converts matrices to fp16 and vectors to fp32. Vectors are small, and variances may be
+    large."""
     result = {key: value.half() if value.ndim > 1 else value.float()
               for key, value in tensors.items() if not key.endswith('num_batches_tracked')}
     for key, value in result.items():
@@ -85,7 +86,7 @@ def half(tensors):
 
 
 def backbone_text(model):
-    """The message of what pyramid.make_backbone() takes."""
+    """The message `backbone` for the arguments of pyramid.make_backbone()."""
     if 'family' in model:
         fields = {name: value for name, value in model.items() if name != 'family'}
         return message('backbone', [
@@ -102,7 +103,7 @@ def backbone_text(model):
 
 
 def config_text(task, model, classes, settings, weights):
-    """config.textproto of a `model` of configs.py with its weights' file."""
+    """The text of config.textproto for a `model` of configs.py and the file of its weights."""
     data = weights.read_bytes()
     return CONFIG.format(
         task=task, backbone=backbone_text(model), classes=classes, settings=settings,
@@ -114,7 +115,7 @@ def message(name, lines):
 
 
 def input_text(sides, mean=MEAN, std=STD):
-    """That pictures keep their ratio, as large as `sides` allow."""
+    """The message `input`. Pictures keep their ratio and are as large as `sides` allow."""
     lines = ['resize: KEEP_RATIO', *(f'{name}_side: {side}'
                                      for name, side in zip(('short', 'long'), sides))]
     for name, values, usual in (('mean', mean, MEAN), ('std', std, STD)):
@@ -124,7 +125,8 @@ def input_text(sides, mean=MEAN, std=STD):
 
 
 def detector_text(config):
-    """What a detector.Config says that the server does not do anyway."""
+    """The message `detector`, with the fields of a detector.Config that differ from the server's
+    defaults."""
     kind = ('CASCADE_MASK_RCNN' if config.box_stages > 1 else 'MASK_RCNN') \
         if config.mask_convs else 'FASTER_RCNN'
     lines = [] if config.box_stages > 1 and not config.mask_convs else [f'architecture: {kind}']
@@ -158,8 +160,8 @@ def write(out, task, model, tensors, labels, settings, credits_text):
 
 
 def write_classifier(out, model, labels, facts, credits=HEADING, initial=None):
-    """Writes the folder of a classifier with the facts of classifier_files.facts_of(); `initial`
-    is the file that training began with, if it did not begin with nothing."""
+    """Writes the folder of a classifier with facts from classifier_files.facts_of(). `initial` is
+    the file that training began with, or None."""
     arrays = {key: value.numpy() for key, value in model.state_dict().items()
               if not key.endswith('num_batches_tracked')}
     if 'family' in facts:
@@ -176,7 +178,7 @@ def write_classifier(out, model, labels, facts, credits=HEADING, initial=None):
 
 
 def write_photographs(out, model, depth, labels):
-    """A classifier with EfficientNet-Lite0's layers below and above its token stage."""
+    """Writes a classifier with EfficientNet-Lite0's layers below and above its token stage."""
     config = dict(configs.PHOTOGRAPHS, depths=(0, 0, 0, depth))
     settings = CENTRE_CROP.format(size=configs.PHOTOGRAPHS_SIZE) + NECK
     write(out, 'CLASSIFICATION', config, model.state_dict(), labels, settings, HEADING)
@@ -185,12 +187,13 @@ def write_photographs(out, model, depth, labels):
 
 
 def part(prefix, module):
-    """The tensors of a part of a model, under its prefix."""
+    """The tensors of a part of a model, with the prefix of this part."""
     return {prefix + key: value for key, value in module.state_dict().items()}
 
 
 def write_heads(models, version, heads, labels, tasks, credits=HEADING):
-    """The folders of a detector and a segmenter on one backbone; `tasks` says of which."""
+    """Writes the folders of a detector and a segmenter on one backbone. `tasks` says which of
+    them."""
     backbone, sides = part('backbone.', heads.backbone), input_text((configs.SHORT, configs.LONG))
     if 'detect' in tasks:
         settings = f'{sides}\n{detector_text(heads.detector.config)}'
