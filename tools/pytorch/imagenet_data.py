@@ -1,10 +1,10 @@
-"""ImageNet's folders, read picture by picture: train/CLASS/*.JPEG and val/CLASS/*.JPEG.
+"""Reads ImageNet's folders picture by picture: train/CLASS/*.JPEG and val/CLASS/*.JPEG.
 
     data = ImageFolders(folder, size)
     for step, batch in enumerate(batches(data, transform, order, ...)): ...
 
-What a picture becomes follows from the seed, the epoch and its number alone, so that a run that is
-resumed sees what one that was not would have seen, whatever the number of workers.
+The transform of a picture depends only on the seed, the epoch and the picture's number. So a
+resumed run sees the same pictures as a run without a stop, whatever the number of workers.
 """
 
 import pathlib
@@ -18,11 +18,12 @@ from class_folders import classes_in
 from picture_files import SUFFIXES
 from user_errors import UserError
 
-TRIES = 20  # Pictures in a row that may be unreadable.
+TRIES = 20  # How many pictures in a row are tried before the run fails.
 
 
 class ImageFolders:
-    """The files of both parts with their classes' numbers; `labels` are the folders' names."""
+    """The files of both parts with the numbers of their classes. `labels` are the folders'
+    names."""
 
     def __init__(self, folder, size):
         self.size, self.passed_over = size, pictures.PassedOver()
@@ -52,7 +53,7 @@ class ImageFolders:
         return labels, files
 
     def validation(self):
-        """Pictures uint8 [n,S,S,3], those of 256 files at a time, with their classes."""
+        """Yields pictures uint8 [n,S,S,3] with their classes, for 256 files at a time."""
         for start in range(0, len(self.held_out), 256):
             rows = [(self.passed_over.read(pathlib.Path(path),
                                            lambda path: pictures.read(path, self.size)), k)
@@ -63,10 +64,11 @@ class ImageFolders:
 
 
 class Order:
-    """The numbers of the pictures that a process takes at each step, as (epoch, number).
+    """The pictures that a process takes at each step, as (epoch, number).
 
-    Each epoch is a shuffle of all; a step takes the next `batch` of them, and of these process
-    `rank` of `processes` every such one, `part` at a time. `first` is the step that begins.
+    Each epoch is a shuffle of all pictures. A step takes the next `batch` of them. Process `rank`
+    takes every `processes`-th of these, in parts of `part` pictures. `first` is the step to begin
+    with.
     """
 
     def __init__(self, count, batch, part, seed, first=0, rank=0, processes=1):
@@ -91,7 +93,7 @@ class Order:
 
 
 class Pictures(torch.utils.data.Dataset):
-    """(transform(picture), class, files passed over for it) of (epoch, number)."""
+    """Maps (epoch, number) to (transform(picture), class, number of unreadable files before it)."""
 
     def __init__(self, files, transform, seed):
         self.files, self.transform, self.seed = files, transform, seed
@@ -112,7 +114,8 @@ class Pictures(torch.utils.data.Dataset):
 
 
 def batches(files, transform, order, workers):
-    """(pictures, classes, files passed over) for each part of each step, without end."""
+    """Yields (pictures, classes, numbers of unreadable files) for each part of each step, without
+    end."""
     return torch.utils.data.DataLoader(
         Pictures(files, transform, order.seed), batch_sampler=order, num_workers=workers,
         pin_memory=torch.cuda.is_available(), persistent_workers=workers > 0)

@@ -1,10 +1,10 @@
-"""How T, S and B are trained from nothing on ImageNet-1k: every setting and where it is from.
+"""How T, S and B are trained from nothing on ImageNet-1k: every setting, and its source.
 
 [M] MambaVision's published configuration, github.com/NVlabs/MambaVision (Apache-2.0),
 mambavision/configs/mambavision_{tiny,small,base}_1k.yaml, with the defaults of train.py and
 models/mamba_vision.py. [P] MambaVision's paper (arXiv 2407.08083). [O] our own. SF-Mamba (arXiv
-2603.16423) compares itself with MambaVision at equal size; its code is not published, and no
-setting of its own is known here.
+2603.16423) compares itself with MambaVision at equal size. Its code is not published, and its own
+settings are not known here.
 """
 
 import dataclasses
@@ -14,16 +14,16 @@ import torch
 import torch.nn.functional as F
 from torchvision.transforms import InterpolationMode, v2
 
-EPOCHS, COOLDOWN = 310, 10   # [M]: the cosine, then epochs at the least rate. [P]: 300.
-BATCH = 4096                 # [P]. [M]: 128 a GPU.
+EPOCHS, COOLDOWN = 310, 10   # [M]: a cosine, then epochs at the lowest rate. [P]: 300 epochs.
+BATCH = 4096                 # [P]. [M]: 128 per GPU.
 RATE, FIRST_RATE, LEAST_RATE = 5e-3, 1e-6, 5e-6  # [M], for that batch.
-HORIZON = 5000               # [M]: weights averaged with a decay of 0.9998 a step.
+HORIZON = 5000               # [M]: weights averaged with a decay of 0.9998 per step.
 SMOOTHING = 0.1              # [M]
-MIXUP, CUTMIX = 0.8, 1.0     # [M]: the alpha of each; every batch has one or the other.
-SCALE, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)  # [M]: crops, as shares of the area; their shapes.
-ERASED = 0.25                # [M]: share of pictures with a rectangle of noise.
-# [M]: rand-m9-mstd0.5-inc1 of timm, two of its operations, each with probability 0.5 at nine tenths
-# of the range. [O]: torchvision's operations and ranges, without a spread of the magnitude.
+MIXUP, CUTMIX = 0.8, 1.0     # [M]: their alphas. Every batch has one of the two.
+SCALE, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)  # [M]: the share of the area and the shape of crops.
+ERASED = 0.25                # [M]: the share of pictures that get a rectangle of noise.
+# [M]: timm's rand-m9-mstd0.5-inc1, which is two operations, each with probability 0.5 at nine
+# tenths of the range. [O]: torchvision's operations and ranges, with a fixed magnitude.
 OPERATIONS, MAGNITUDE, BINS = 2, 27, 31
 TEMPERATURE, MESA_SCALE = 3, 50  # [M]: kdloss() in train.py.
 
@@ -33,8 +33,8 @@ class Recipe:
     warmup: int          # Epochs.
     weight_decay: float
     drop_path: float     # See sf_mamba.Config.
-    mesa: float          # Weight of mesa_loss(),
-    mesa_after: float    # from this share of the training on.
+    mesa: float          # The weight of mesa_loss().
+    mesa_after: float    # The share of the training after which it counts.
 
 
 RECIPES = {'T': Recipe(20, 0.05, 0.2, 0.5, 0.25),   # [M]
@@ -43,8 +43,8 @@ RECIPES = {'T': Recipe(20, 0.05, 0.2, 0.5, 0.25),   # [M]
 
 
 def schedule(recipe):
-    """The share of the peak rate at a progress in 0..1; a training of fewer epochs shortens all
-    parts alike."""
+    """Returns the share of the peak rate as a function of the progress in 0..1. A training with
+    fewer epochs shortens all phases equally."""
     least, first = LEAST_RATE / RATE, FIRST_RATE / RATE
 
     def share(progress):
@@ -57,7 +57,8 @@ def schedule(recipe):
 
 
 def augmentation(size):
-    """A PIL picture to uint8 [3,size,size]: crop, mirror image, operations of RandAugment."""
+    """Returns the transform of a PIL picture to uint8 [3,size,size]: crop, mirror image,
+    RandAugment."""
     crops = v2.RandomChoice([v2.RandomResizedCrop(size, SCALE, RATIO, mode)
                              for mode in (InterpolationMode.BILINEAR, InterpolationMode.BICUBIC)])
     one = v2.RandomApply([v2.RandAugment(1, MAGNITUDE, BINS, fill=(124, 116, 104))], 0.5)
@@ -65,18 +66,19 @@ def augmentation(size):
 
 
 def mixing(classes):
-    """Normalised pictures and classes [n] to mixed pictures and shares [n,classes]."""
+    """Returns a function from normalised pictures and classes [n] to mixed pictures and shares
+    [n,classes]."""
     return v2.RandomChoice([v2.MixUp(alpha=MIXUP, num_classes=classes),
                             v2.CutMix(alpha=CUTMIX, num_classes=classes)])
 
 
 def erase(pictures):
-    """Noise in a rectangle of some of the normalised pictures."""
+    """Puts noise into a rectangle of some of the normalised pictures."""
     eraser = v2.RandomErasing(ERASED, value='random')
     return torch.stack([eraser(picture) for picture in pictures])
 
 
 def mesa_loss(logits, averaged):
-    """MESA (arXiv 2205.14083): the distance from the answers of the averaged weights."""
+    """MESA (arXiv 2205.14083): the distance from the answers that the averaged weights give."""
     return MESA_SCALE * F.kl_div((logits / TEMPERATURE).log_softmax(1),
                                  (averaged / TEMPERATURE).softmax(1), reduction='batchmean')

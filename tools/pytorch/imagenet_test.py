@@ -1,4 +1,4 @@
-"""Training from nothing by the published recipe, tried at a tiny size with torchrun."""
+"""Tests training from nothing by the published recipe, with torchrun and at a tiny size."""
 
 import contextlib
 import io
@@ -22,7 +22,7 @@ from lamb import Lamb
 from user_errors import UserError
 
 HERE = pathlib.Path(__file__).parent
-# T with the layers of another network, small enough for a test.
+# The program with variant T replaced by a network that is small enough for a test.
 PROGRAM = f'''
 import sys
 sys.path.insert(0, {str(HERE)!r})
@@ -56,19 +56,19 @@ class TorchrunTest(unittest.TestCase):
         broken.write_bytes(broken.read_bytes()[:500])
         first = self.torchrun('--passes=80', f'--export={self.folder}/models/t/1')
         self.assertEqual(first.returncode, 0, first.stderr)
-        self.assertEqual(first.stdout.count('accuracy '), 1)  # One process speaks.
+        self.assertEqual(first.stdout.count('accuracy '), 1)  # Only one process prints.
         self.assertIn('of 8 held-out pictures', first.stdout)
         self.assertIn('passed over, named above', first.stdout)
         self.assertIn(f'passed over: {broken}', first.stderr)
         start = classifier_files.open_start(self.folder / 'models/t/1')
         self.assertEqual((start.fields['dim'], start.fields['windows'], start.size, start.classes),
                          (16, (2, 1), 32, 2))
-        # The schedule of a longer run is another; here only that it goes on.
+        # A longer run has another schedule. This only tests that the run goes on.
         again = self.torchrun('--passes=160', '--resume')
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertEqual([row['passes'] for row in self.log()], [80, 160])
         self.assertTrue(all(np.isfinite(row['loss']) for row in self.log()))
-        self.assertIn('mesa', self.log()[-1])  # It counts from a quarter of the run on.
+        self.assertIn('mesa', self.log()[-1])  # MESA counts after a quarter of the run.
 
     def test_a_batch_that_cannot_be_divided_is_a_line(self):
         result = self.torchrun('--passes=80', '--part=3')
@@ -78,7 +78,7 @@ class TorchrunTest(unittest.TestCase):
 
 class DataTest(unittest.TestCase):
     def order(self, **changed):
-        """The numbers of each part of the first eight steps."""
+        """The keys (epoch, number) of all parts of the first eight steps."""
         fields = {**dict(count=10, batch=8, part=2, seed=3), **changed}
         parts = fields['batch'] // fields['part'] // fields.get('processes', 1)
         return [key for part, _ in zip(imagenet_data.Order(**fields), range(8 * parts))
@@ -113,7 +113,7 @@ class DataTest(unittest.TestCase):
             self.assertTrue(a.equal(b))
         self.assertEqual(tuple(results[0][0].shape), (3, 3, 16, 16))
         self.assertFalse(results[0][0].equal(results[2][0]))
-        # The next picture stands in for the one that cannot be read.
+        # The next picture replaces the one that cannot be read.
         self.assertEqual(sorted(results[0][1].tolist()), [0, 2, 2])
         self.assertEqual(results[0][2].sum().item(), 1)
 
@@ -176,7 +176,7 @@ class LambTest(unittest.TestCase):
         for t, gradient in enumerate(gradients, 1):
             decayed.grad, plain.grad = torch.from_numpy(gradient), torch.from_numpy(gradient)
             optimiser.step()
-            g = gradient / max(1, np.sqrt(2 * (gradient**2).sum()))  # Of both parameters.
+            g = gradient / max(1, np.sqrt(2 * (gradient**2).sum()))  # The norm of both gradients.
             m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
             r = (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
             u = r + 0.05 * expected[0]

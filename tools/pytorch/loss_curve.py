@@ -1,18 +1,17 @@
-"""A picture of a training run: its losses and figures by step.
+"""Draws a training run: its losses and figures by step.
 
     loss_curve.draw(run / 'curve.png', {'loss': [(0, 2.3), (64, 1.9)], 'accuracy': [(64, 0.4)]})
 
-Curves whose name begins with "loss" stand in the upper panel, from 0 up. All others, such as
-"accuracy" or "AP50", are shares of one in the lower panel, which is left out where there are
-none.
+Curves whose names begin with "loss" are in the upper panel, which begins at 0. All others, such as
+"accuracy" or "AP50", are fractions of 1 in the lower panel. A panel without curves is left out.
 """
 
 import math
 
 from PIL import Image, ImageDraw, ImageFont
 
-WIDTH, HEIGHT = 800, 300  # Of a panel.
-LEFT, RIGHT, TOP, BOTTOM = 70, 20, 34, 46  # Margins around its axes.
+WIDTH, HEIGHT = 800, 300  # The size of a panel.
+LEFT, RIGHT, TOP, BOTTOM = 70, 20, 34, 46  # Margins around a panel's axes.
 FRAME, GRID, INK = (120, 120, 120), (226, 226, 226), (30, 30, 30)
 COLOURS = ((31, 92, 170), (214, 96, 20), (35, 132, 67), (160, 40, 110), (110, 110, 30),
            (90, 90, 90))
@@ -33,7 +32,7 @@ def ticks(top, count=5):
 
 
 def short(value):
-    """12000 as 12k, 2500000 as 2.5M."""
+    """Formats a number: 12000 as 12k, 2500000 as 2.5M."""
     for unit, letter in ((1e6, 'M'), (1e3, 'k')):
         if value >= 10 * unit or (value >= unit and letter == 'M'):
             return f'{value / unit:g}{letter}'
@@ -41,7 +40,7 @@ def short(value):
 
 
 class Panel:
-    """The axes of some curves, with their legend, in a picture."""
+    """The axes of some curves in a picture, with a legend."""
 
     def __init__(self, canvas, y, title, steps, values):
         self.draw, self.font = canvas, font(14)
@@ -57,8 +56,8 @@ class Panel:
                 self.y0 + (self.y1 - self.y0) * min(value / self.height, 1))
 
     def text(self, at, words, anchor, fill=INK):
-        """Words whose left, middle or right (anchor l, m, r) stands at a point, on one line
-        with others of its height."""
+        """Writes words with their left, middle or right (anchor l, m, r) at a point. Words at the
+        same height are on one line."""
         width = self.draw.textlength(words, font=self.font)
         _, top, _, bottom = self.draw.textbbox((0, 0), 'H', font=self.font)
         x = at[0] - {'l': 0, 'm': width / 2, 'r': width}[anchor]
@@ -89,8 +88,8 @@ class Panel:
 
 
 class Curve:
-    """The points of a curve that grows with a run: means over ever more steps, so that it never has
-    more than `most` points. `state` is a list that restores it."""
+    """The points of a curve that grows with a run. A point is a mean over more and more steps, so
+    that there are never more than `most` points. `state` is a list that restores the curve."""
 
     def __init__(self, most=400, state=None):
         self.most = most
@@ -113,8 +112,8 @@ class Curve:
 
 
 def draw(path, curves):
-    """Writes a PNG of curves, lists of (step, value) by name. Values that are not finite are left
-    out; where nothing remains, nothing is written."""
+    """Writes a PNG of curves, which are lists of (step, value) by name. Values that are not finite
+    are left out. If no value remains, nothing is written."""
     curves = {name: [(s, v) for s, v in points if math.isfinite(v)]
               for name, points in curves.items()}
     losses = {n: p for n, p in curves.items() if p and n.startswith('loss')}

@@ -1,4 +1,4 @@
-"""What a picture of a run shows; the places are those of loss_curve's axes."""
+"""Tests the picture of a run. Places are computed from loss_curve's axes."""
 
 import math
 import pathlib
@@ -12,7 +12,7 @@ import loss_curve
 
 
 def drawn(curves):
-    """The picture as an array, or None."""
+    """Draws the curves. Returns the picture as an array, or None."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, 'curve.png')
         loss_curve.draw(path, curves)
@@ -23,7 +23,7 @@ def drawn(curves):
 
 
 def heights(picture, colour, x):
-    """Rows of a column that have a curve's colour."""
+    """The rows in which a column of the picture has a curve's colour."""
     return np.flatnonzero((picture[:, x] == colour).all(-1))
 
 
@@ -34,7 +34,7 @@ class LossCurveTest(unittest.TestCase):
         middle = (loss_curve.LEFT + loss_curve.WIDTH - loss_curve.RIGHT) // 2
         low, high = loss_curve.HEIGHT - loss_curve.BOTTOM, loss_curve.TOP
         rows = heights(picture, loss_curve.COLOURS[0], middle)
-        # 1.25 of 2 in the upper panel, a half of 1 in the lower.
+        # 1.25 of 2 in the upper panel, and 0.5 of 1 in the lower panel.
         for expected in (low + (high - low) * 1.25 / 2, loss_curve.HEIGHT + (low + high) / 2):
             self.assertLessEqual(abs(rows - expected).min(), 2)
 

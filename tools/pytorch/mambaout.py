@@ -1,7 +1,7 @@
 """MambaOut classifiers (arXiv 2405.07992) in plain PyTorch: gated convolutions without a scan.
 
-The module names are the checkpoint's keys, which are timm's. `rw` is the form of timm's author:
-its norms stand elsewhere, and its residuals have learned factors. Letters: N images, C channels.
+The module names are the checkpoint's keys, which are timm's. `rw` is the form of timm's author. Its
+norms are in other places, and its residuals have learned factors. Letters: N images, C channels.
 """
 
 import collections
@@ -19,7 +19,7 @@ ACTIVATIONS = {'gelu': F.gelu, 'silu': F.silu}
 
 
 class Stem(nn.Module):
-    """Images [N,3,H,W] to [N,C,H/4,W/4], rounded up."""
+    """Maps images [N,3,H,W] to [N,C,H/4,W/4], rounded up."""
 
     def __init__(self, width, activation, rw):
         super().__init__()
@@ -73,7 +73,7 @@ class Block(nn.Module):
 
 
 class Stage(nn.Module):
-    """Maps [N,C,H,W], behind a downsample except in the first stage."""
+    """A stage on maps [N,C,H,W]. All stages but the first begin with a downsample."""
 
     def __init__(self, downsample, blocks):
         super().__init__()
@@ -85,7 +85,7 @@ class Stage(nn.Module):
 
 
 class Head(nn.Module):
-    """The last map [N,C,H,W] to logits; its activation is always GELU."""
+    """Maps the last map [N,C,H,W] to logits. Its activation is always GELU."""
 
     def __init__(self, width, num_classes, rw):
         super().__init__()
@@ -104,8 +104,8 @@ class MambaOut(nn.Module):
     LAST = ('head.fc.',)  # The layers that tell the classes apart.
 
     def __init__(self, num_classes, widths, depths, hidden, conv, activation, rw):
-        """`hidden` and `conv` are the gate's and the convolution's channels of each stage,
-        `activation` is 'gelu' or 'silu'."""
+        """`hidden` and `conv` are the channels of each stage's gate and convolution. `activation`
+        is 'gelu' or 'silu'."""
         super().__init__()
         activation = ACTIVATIONS[activation]
         self.stem = Stem(widths[0], activation, rw)
@@ -118,12 +118,12 @@ class MambaOut(nn.Module):
         self.apply(initialise)
 
     def features(self, images):
-        """Images [N,3,H,W] to the four stage maps at strides 4, 8, 16 and 32."""
+        """Maps images [N,3,H,W] to the four stage maps at strides 4, 8, 16 and 32."""
         maps = [self.stem(images)]
         for stage in self.stages:
             maps.append(stage(maps[-1]))
         return maps[1:]
 
     def forward(self, images):
-        """Normalised images [N,3,H,W] to logits [N,num_classes]."""
+        """Maps normalised images [N,3,H,W] to logits [N,num_classes]."""
         return self.head(self.features(images)[-1])

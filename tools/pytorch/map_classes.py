@@ -1,4 +1,4 @@
-"""Checks the classes that maps have, before any is learned from. Needs no PyTorch or Pillow.
+"""Checks which classes the maps have, before training. Needs neither PyTorch nor Pillow.
 
     labels = labels_of(DATA, counts)        # As map_files.counts_of() gives them.
     notes = check_taught(labels, sum of what is learned from, sum of what is held out)
@@ -10,12 +10,12 @@ import classifier_files  # noqa: F401  Finds tools/checkpoint.
 from checkpoint.labels import read_labels
 from user_errors import UserError
 
-IGNORE = 255  # Of a map: a pixel that does not count.
+IGNORE = 255  # A map's value for pixels that do not count.
 
 
 def labels_of(folder, counts):
-    """The names of the classes. `counts` are counts_of() all maps; an error if a map has another
-    class."""
+    """The names of the classes. `counts` comes from counts_of() for all maps. Raises an error if a
+    map has another class."""
     found = np.flatnonzero(sum(counts.values())[:IGNORE])
     if not found.size:
         raise UserError(f'{folder}: no pixel of the maps has a class: all are ignored')
@@ -42,8 +42,9 @@ def _named(labels, rows):
 
 
 def check_taught(labels, learnt, held_out):
-    """Lines about classes that cannot be learned or measured, by the counts of all maps to learn
-    from and of those held out. An error if fewer than two can be learned."""
+    """Returns lines about classes that cannot be learned or measured. The arguments are the summed
+    counts of all maps to learn from and of all held-out maps. Raises an error if fewer than two
+    classes can be learned."""
     taught, measured = (part[:len(labels)] > 0 for part in (learnt, held_out))
     untaught = [k for k in range(len(labels)) if not taught[k]]
     hint = ''

@@ -3,8 +3,8 @@
     DATA/images/a.jpg, DATA/maps/a.png              as `sfmamba eval` reads them
     DATA/images/{training,validation}/, DATA/annotations/{training,validation}/    ADE20K's
 
-A map is a PNG of 8-bit grey or of a palette: a pixel's value is its class, 255 is ignored.
-DATA/labels.txt names the classes, one a line, from 0 on.
+A map is a PNG, in 8-bit grey or with a palette. The value of a pixel is its class, and 255 is
+ignored. DATA/labels.txt names the classes from 0 on, one per line.
 
     entries, held_out = open_maps(DATA)
     counts = counts_of(entries + (held_out or []))  # Of each class in each map.
@@ -22,12 +22,12 @@ from picture_files import TAKEN, listed, others
 from pictures import open_rgb, shown_size
 from user_errors import UserError
 
-# Depth and type of colour of a PNG: 8 bits of grey; a palette of any depth.
+# The bit depth and the colour type of a PNG: grey of 8 bits, or a palette of any depth.
 KINDS = (b'\x08\x00', b'\x08\x03', b'\x04\x03', b'\x02\x03', b'\x01\x03')
 
 
 def check_kind(path):
-    """An error if the map is not one that is read as it is stored."""
+    """Raises an error unless the map is a PNG whose values can be read as they are stored."""
     with open(path, 'rb') as file:
         head = file.read(26)
     if head.startswith(b'\x89PNG') and head[24:] in KINDS:
@@ -42,21 +42,21 @@ class Entry:
     zero_is_none: bool  # 0 is ignored and 1 the first class, as in ADE20K.
 
     def read(self, passed_over):
-        """The picture, RGB, and its map, an image of bytes, or None."""
+        """Returns (the picture in RGB, its map as an image of bytes), or None."""
         picture = passed_over.read(self.path, open_rgb)
         classes = passed_over.read(self.map, self.classes) if picture else None
         return None if classes is None else (picture, Image.fromarray(classes))
 
     def classes(self, path):
-        """The map, uint8 [H,W], 255 where no class counts."""
+        """The map, uint8 [H,W], with 255 where no class counts."""
         stored = open_bytes(path)
         if self.zero_is_none:
             return np.where(stored == IGNORE, IGNORE, stored - np.uint8(1))
         return stored
 
     def counts(self):
-        """The number of pixels [256] of each class. An error if the map has another size than
-        the picture. Zeros if either cannot be decoded: it is reported when it is drawn."""
+        """The number of pixels [256] of each class. Raises an error if map and picture differ in
+        size. Returns zeros if either cannot be decoded, because it is reported when it is drawn."""
         check_kind(self.map)
         try:
             classes, size = self.classes(self.map), shown_size(self.path)
@@ -69,7 +69,7 @@ class Entry:
 
 
 def open_bytes(path):
-    """uint8 [H,W] of a map; ValueError that names it if it cannot be decoded."""
+    """The map as uint8 [H,W]. Raises ValueError that names the file if it cannot be decoded."""
     try:
         with Image.open(path) as image:
             return np.array(image, np.uint8)
@@ -92,7 +92,7 @@ def pairs(images, maps, zero_is_none):
 
 
 def open_maps(folder, zero_is_none=False):
-    """(entries to learn from, entries held out or None) of DATA."""
+    """Returns (entries to learn from, entries held out or None) of the folder DATA."""
     if (folder / 'maps').is_dir():
         return pairs(folder / 'images', folder / 'maps', zero_is_none), None
     return tuple(pairs(folder / 'images' / split, folder / 'annotations' / split, zero_is_none)
@@ -100,5 +100,5 @@ def open_maps(folder, zero_is_none=False):
 
 
 def counts_of(entries):
-    """{entry: its counts()}, of all maps before any is learned from."""
+    """Returns {entry: its counts()} of all maps, before training begins."""
     return {entry: entry.counts() for entry in entries}

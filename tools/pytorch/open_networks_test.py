@@ -1,5 +1,5 @@
-"""MambaOut, EfficientViM and VMamba agree with their authors' code, and training starts from them;
-see tests/testing/testdata/open_weights/README.md."""
+"""Tests that MambaOut, EfficientViM and VMamba agree with their authors' code, and that training
+can start from them. See tests/testing/testdata/open_weights/README.md."""
 
 import contextlib
 import io
@@ -28,7 +28,7 @@ FIXTURES = pathlib.Path(__file__).parents[2] / 'tests/testing/testdata/open_weig
 CLASSIFIERS = ('mambaout_plain', 'mambaout_rw_gelu', 'mambaout_rw_silu', 'mambaout_original_names',
                'efficientvim', 'efficientvim_dist_odd', 'efficientvim_upstream', 'vmamba_s1',
                'vmamba_s2_odd', 'vmamba_hf', 'vmamba_old_names')
-# Parameters and entries of the files.
+# The numbers of parameters and of entries in the public files.
 SIZES = {
     'vmamba_t_s1l8': (30_249_064, 276), 'vmamba_t_s2l5': (30_705_832, 222),
     'vmamba_s_s2l15': (50_147_752, 402), 'vmamba_s_s1l20': (49_012_840, 492),
@@ -43,7 +43,8 @@ SIZES = {
     'mambaout_base_short_rw': (88_827_688, 330), 'mambaout_base_tall_rw': (86_481_448, 384),
     'mambaout_base_wide_rw': (94_448_104, 357), 'mambaout_base_plus_rw': (101_656_552, 384),
     'test_mambaout': (447_560, 78)}
-# The first five logits of deterministic weights on an image of 224x224, and the largest one.
+# With deterministic weights and an image of 224x224: the first five logits, and the class of the
+# largest.
 LOGITS = {
     'vmamba_t_s1l8': ([-0.736593, -0.275811, -0.700282, 1.355943, 0.821716], 527),
     'efficientvim_m1_dist': ([-0.154200, 0.026636, 0.139060, -0.284573, -0.245580], 751),
@@ -120,7 +121,7 @@ class FixtureTest(unittest.TestCase):
 
 
 class FolderTest(unittest.TestCase):
-    """Has small networks in the layouts of public weights."""
+    """Writes small networks in the layouts of public weights."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -134,7 +135,7 @@ class FolderTest(unittest.TestCase):
         return self.folder / 'start'
 
     def timm_folder(self, variant):
-        """Of a variant with three classes."""
+        """A folder with a variant of three classes."""
         torch.manual_seed(0)
         family = MAMBAOUT if 'mambaout' in variant else EFFICIENTVIM
         network = NETWORKS[family](3, **ROWS[family][variant].fields)
@@ -152,7 +153,7 @@ class FolderTest(unittest.TestCase):
         return self.write(config, tensors)
 
     def train(self, start, folder):
-        """Trains for three steps on two classes; returns the run's folder and the output."""
+        """Trains for three steps on two classes. Returns the run's arguments and its output."""
         write_pictures(self.folder / 'data')
         args = arguments(self.folder / 'run', 3 * train_classifier.WHOLE_BATCH)
         vars(args).update(data=self.folder / 'data', initial=folder, no_swap=False, bf16=False,
@@ -163,8 +164,8 @@ class FolderTest(unittest.TestCase):
         return args, printed.getvalue()
 
     def check_training(self, folder, first, last):
-        """All layers learn, among them these, and what is written is of the layout that training
-        began with."""
+        """Checks that all layers learn, including `first` and `last`, and that the result has the
+        layout that training began with."""
         start = classifier_files.open_start(folder)
         before = start.arrays()
         args, printed = self.train(start, folder)

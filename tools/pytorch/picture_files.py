@@ -1,4 +1,4 @@
-"""Which files of a folder are pictures to train with; needs only Python.
+"""Tells which files of a folder are pictures to train with. Needs only Python.
 
     paths = picture_files.listed(folder)
     print(picture_files.others(folder))     # '6 GIF files', or ''.
@@ -8,15 +8,15 @@ import collections
 
 SUFFIXES = ('.jpg', '.jpeg', '.jpe', '.jfif', '.png', '.webp', '.bmp')
 TAKEN = 'JPEG, PNG, WebP and BMP are taken'
-HELD_OUT = 5  # Every fifth picture is for validation where the data do not say.
-# Pictures that are not taken, as the server does not take them.
+HELD_OUT = 5  # Every fifth picture is for validation if the data do not say which are.
+# Formats that training does not accept, because the server does not.
 OTHERS = {'.gif': 'GIF', '.tif': 'TIFF', '.tiff': 'TIFF', '.heic': 'HEIC', '.heif': 'HEIC',
           '.avif': 'AVIF', '.jp2': 'JPEG 2000', '.jxl': 'JPEG XL', '.svg': 'SVG'}
 
 
 def is_picture(path):
-    """Whether a file of a folder is taken: it is not hidden, and a picture by its name or its first
-    bytes."""
+    """Whether a file is accepted. It must not be hidden, and it must be a picture by its name or
+    its first bytes."""
     if path.name.startswith('.') or not path.is_file():
         return False
     if path.suffix.lower() in SUFFIXES:
@@ -33,7 +33,7 @@ def listed(folder):
 
 
 def others(folder):
-    """The pictures of a folder that are of kinds which are not taken: '6 GIF files', or ''."""
+    """The number of pictures of a folder in formats that are not accepted: '6 GIF files', or ''."""
     counts = collections.Counter(
         OTHERS[path.suffix.lower()] for path in folder.iterdir()
         if path.suffix.lower() in OTHERS and not path.name.startswith('.')
@@ -43,8 +43,8 @@ def others(folder):
 
 
 def visible(folder):
-    """(sub-folders with files in them, names of those passed over) of a folder: hidden ones are not
-    named; empty ones and __MACOSX, which macOS adds to archives, are."""
+    """Returns (sub-folders that have files, names of ignored sub-folders) of a folder. Hidden
+    sub-folders are not named. Empty ones are, and so is __MACOSX, which macOS adds to archives."""
     found, passed_over = [], []
     for path in sorted(folder.iterdir()):
         if not path.is_dir() or path.name.startswith('.'):

@@ -1,4 +1,4 @@
-"""Pictures from files, as the server sees them; what training scripts read them with.
+"""Reads pictures from files as the server sees them, for the training scripts.
 
     picture = pictures.open_rgb(path)       # Turned by EXIF; ValueError names a broken file.
     passed_over = pictures.PassedOver()
@@ -21,8 +21,8 @@ TURNS = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180,
 
 
 def orientation(image):
-    """EXIF's, 1 if there is none or it is corrupt. XMP's and that of a PNG's text are not read, as
-    the server does not."""
+    """EXIF's orientation, or 1 if there is none or it is corrupt. XMP and a PNG's text are not
+    read, because the server does not read them."""
     exif = Image.Exif()
     try:
         with warnings.catch_warnings(action='ignore'):
@@ -33,8 +33,8 @@ def orientation(image):
 
 
 def as_served(image):
-    """The picture in RGB as the server decodes it: turned as its EXIF data say; of 16-bit grey the
-    high byte."""
+    """The picture in RGB as the server decodes it. It is rotated as its EXIF data say. 16-bit grey
+    is reduced to its high byte."""
     image.load()  # A PNG's EXIF data may follow its pixels.
     turn = TURNS.get(orientation(image))
     # Pillow before 11 reads a PNG of 16-bit grey as mode I.
@@ -45,7 +45,7 @@ def as_served(image):
 
 
 def _has_late_exif(path):
-    """Whether a PNG has EXIF data, which may follow its pixels."""
+    """Whether a PNG has EXIF data. They may follow its pixels."""
     with open(path, 'rb') as file:
         file.seek(8)
         while len(head := file.read(8)) == 8:
@@ -57,7 +57,8 @@ def _has_late_exif(path):
 
 
 def shown_size(path):
-    """(width, height) of the file's as_served(), from its header. ValueError as of open_rgb()."""
+    """(width, height) of as_served() for a file, from its header. Raises ValueError like
+    open_rgb()."""
     def size_of(image):
         if image.format == 'PNG' and 'exif' not in image.info and _has_late_exif(path):
             image.load()
@@ -75,13 +76,13 @@ def _opened(path, use):
 
 
 def open_rgb(path):
-    """The file's as_served(). ValueError that names it if it cannot be read or decoded, such as one
-    that is truncated."""
+    """Returns as_served() of a file. Raises ValueError, naming the file, if it cannot be read or
+    decoded, for example because it is truncated."""
     return _opened(path, as_served)
 
 
 def read(path, size):
-    """The file's preprocess(); errors as of open_rgb()."""
+    """Returns preprocess() of a file. Raises ValueError like open_rgb()."""
     return _opened(path, lambda image: preprocess(image, size))
 
 
@@ -92,7 +93,7 @@ class PassedOver:
         self.count = 0
 
     def read(self, path, reader):
-        """What `reader` makes of the file, or None where it raises ValueError."""
+        """Returns reader(path), or None if it raises ValueError."""
         try:
             return reader(path)
         except ValueError as error:
@@ -105,8 +106,8 @@ class PassedOver:
 
 
 def preprocess(image, size):
-    """Short side to `size`, bicubic with antialiasing, then the centre; uint8 [S,S,3]. The picture
-    is turned first, as the server does."""
+    """Resizes the short side to `size`, bicubic with antialiasing, and crops the centre, uint8
+    [S,S,3]. The picture is rotated first, as in the server."""
     image = as_served(image)
     scale = size / min(image.size)
     wide, high = (size if side == min(image.size) else int(side * scale) for side in image.size)

@@ -1,4 +1,5 @@
-"""SF-Mamba and VMamba as backbones of the dense heads: four maps, each behind a LayerNorm."""
+"""SF-Mamba and VMamba as backbones of the dense heads. They return four maps, each after a
+LayerNorm."""
 
 import torch.nn.functional as F
 from torch import nn
@@ -9,7 +10,7 @@ from map_norm import MapNorm
 
 
 class ConvModule(nn.Module):
-    """A convolution that keeps the size, then BatchNorm and ReLU where asked for.
+    """A convolution that keeps the size, followed by a BatchNorm if `norm` and a ReLU if `relu`.
 
     With a BatchNorm the convolution has no bias.
     """
@@ -28,9 +29,10 @@ class ConvModule(nn.Module):
 
 
 class Pyramid(nn.Module):
-    """A network with features(), as a backbone: images [N,3,H,W] to maps at strides 4, 8, 16, 32.
+    """Makes a backbone of a network with features(). Maps images [N,3,H,W] to maps at strides 4, 8,
+    16 and 32.
 
-    The LayerNorms are on the maps' way to a head; the next stage gets the map itself.
+    The LayerNorms apply only to the maps for the head. The next stage gets the map itself.
     """
 
     def add_norms(self):
@@ -38,7 +40,7 @@ class Pyramid(nn.Module):
             self.add_module(f'outnorm{i}', MapNorm(width))
 
     def train(self, mode=True):
-        """But BatchNorms keep their statistics: batches are small."""
+        """Like Module.train(), but BatchNorms keep their statistics, because batches are small."""
         super().train(mode)
         for module in self.modules():
             if isinstance(module, nn.BatchNorm2d):
@@ -50,11 +52,11 @@ class Pyramid(nn.Module):
 
 
 class Backbone(Pyramid, sf_mamba.SFMamba):
-    """A trunk does not learn."""
+    """The backbone of an SF-Mamba. A trunk is not trained."""
 
     def __init__(self, **fields):
         super().__init__(sf_mamba.Config(**fields))
-        del self.norm, self.head  # The classifier's.
+        del self.norm, self.head  # They belong to the classifier.
         if self.config.lite_trunk:
             self.trunk.requires_grad_(False)
         self.widths = self.config.widths
@@ -68,5 +70,5 @@ class VMambaBackbone(Pyramid, vmamba.Backbone):
 
 
 def make_backbone(family='', **fields):
-    """A backbone of sf_mamba.py, or of 'vmamba'."""
+    """Makes a backbone of sf_mamba.py, or of VMamba if `family` is 'vmamba'."""
     return {'': Backbone, 'vmamba': VMambaBackbone}[family](**fields)

@@ -1,4 +1,6 @@
-"""Records what tests of sliding windows compare with: see tests/testing/testdata/heads/README.md.
+"""Records the results that tests of sliding windows expect.
+
+See tests/testing/testdata/heads/README.md.
 
     python record_slide.py --models ../../models --picture ../../client/samples/scene_01.jpg
 """
@@ -16,14 +18,14 @@ import upernet
 
 FOLDER = pathlib.Path(__file__).parents[2] / 'tests/testing/testdata/heads'
 CLASSES = 7
-# Of the picture that is slid over, the window, the stride and the map: (height, width).
+# (height, width) of the picture, the window, the stride and the map.
 SIZES = (((100, 136), (57, 57), (38, 38), (75, 102)),
          ((41, 90), (64, 33), (50, 7), (83, 181)),  # The window is higher than the picture.
          ((37, 23), (96, 96), (96, 96), (37, 23)))  # One window, cut to the picture.
 
 
 def record_windows():
-    """Random logits of windows, the first classes' means, maps and confidences."""
+    """Records random logits of windows, the first classes' means, the maps and the confidences."""
     torch.manual_seed(0)
     t = {}
     for i, (size, crop, stride, picture) in enumerate(SIZES):
@@ -41,7 +43,7 @@ def record_windows():
 
 
 def record_network(models, picture):
-    """The default segmenter's windows over a small picture, enlarged as it always is."""
+    """Records the default segmenter's windows over a small picture, which is enlarged as usual."""
     folder = models / 'everyday_segmenter/1'
     labels = (folder / 'labels.txt').read_text(encoding='utf-8').splitlines()
     model = upernet.Segmenter(configs.BACKBONE, configs.SEGMENTER_CHANNELS, len(labels)).eval()

@@ -1,9 +1,9 @@
 """SF-Mamba and MambaVision classifiers in plain PyTorch.
 
-Made for training, for exporting weights, and as the slow, readable reference of the
-C++ server. Sources: MambaVision (arXiv 2407.08083) for the network, Mamba (arXiv
-2312.00752) for the scan, SF-Mamba (arXiv 2603.16423) for the auxiliary tokens. The
-module names are the checkpoint's keys.
+They are for training, for exporting weights, and as a slow but readable reference for the C++
+server. Sources: MambaVision (arXiv 2407.08083) for the network, Mamba (arXiv 2312.00752) for the
+scan, SF-Mamba (arXiv 2603.16423) for the auxiliary tokens. The module names are the checkpoint's
+keys.
 
 Letters: N images, S sequences (images x windows), L tokens, C channels, D = C/2 scan
 channels, n = 8 states.
@@ -39,20 +39,21 @@ class Config:
     tokens: str = 'data'           # Auxiliary tokens: 'none' (MambaVision), 'data', 'learnable'.
     swap: bool = True              # Exchange the two tokens after each Mamba block.
     discard: str = 'after_first_attn'  # Or 'before_attn', 'after_attn'.
-    # EfficientNet-Lite0's layers down to this stride in place of the stem and of stages 1
-    # and 2 (16: dim must be 28) or 1 to 3 (32: dim must be 24).
+    # EfficientNet-Lite0's layers down to this stride. With 16, they replace the stem and stages 1
+    # and 2, and dim must be 28. With 32, they replace the stem and stages 1 to 3, and dim must be
+    # 24.
     lite_trunk: int = 0
-    neck: bool = False  # EfficientNet-Lite0's last convolution in front of the head.
+    neck: bool = False  # Whether EfficientNet-Lite0's last convolution comes before the head.
     drop_path: float = 0.0  # Share of training samples for which the last block is left out.
 
     @property
     def first(self):
-        """The first of the stages that the trunk leaves, counted from 0."""
+        """The first stage that the trunk does not replace, counted from 0."""
         return {0: 0, 16: 2, 32: 3}[self.lite_trunk]
 
     @property
     def widths(self):
-        """Channels of the four stages."""
+        """The channels of the four stages."""
         wide = tuple(self.dim * 2**i for i in range(4))
         return (*lite_trunk.WIDTHS[:3], wide[3]) if self.lite_trunk else wide
 
@@ -70,20 +71,20 @@ VARIANTS = {
 
 
 def make(variant, num_classes=1000, tokens='data', **overrides):
-    """Returns a freshly initialised model; `variant` 'custom' takes all from `overrides`."""
+    """Returns a newly initialised model. If `variant` is 'custom', `overrides` has all fields."""
     fields = {**VARIANTS.get(variant, {}), **overrides}
     if variant not in VARIANTS and variant != 'custom':
         raise ValueError(f'unknown variant {variant!r}; known: {", ".join(VARIANTS)}, custom')
     return SFMamba(Config(num_classes=num_classes, tokens=tokens, **fields))
 
 
-# The scan. A recurrence h[t] = a[t] * h[t-1] + b[t] along the first axis, h[-1] = 0.
+# The scan: the recurrence h[t] = a[t] * h[t-1] + b[t] along the first axis, with h[-1] = 0.
 
 class LinearRecurrence(torch.autograd.Function):
     """The recurrence and its gradient, which is the same recurrence run backwards.
 
-    A loop over time with one fused multiply-add a step; it keeps h for the backward
-    pass instead of autograd's graph of L nodes.
+    It is a loop over time with one fused multiply-add per step. For the backward pass it keeps h,
+    instead of autograd's graph of L nodes.
     """
 
     @staticmethod
@@ -106,7 +107,8 @@ class LinearRecurrence(torch.autograd.Function):
 
 
 def selective_scan(u, dt, A, B, C, D, bias):
-    """u, dt [S,L,D], A [D,n] negative, B, C [S,L,n], D, bias [D]; returns y [S,L,D]."""
+    """Scans u. u, dt are [S,L,D], A [D,n] is negative, B, C are [S,L,n], D, bias are [D]. Returns y
+    [S,L,D]."""
     if sfmamba_scan is not None and u.device.type == 'cpu':
         u, dt, B, C = (x.transpose(1, 2) for x in (u, dt, B, C))
         return sfmamba_scan.selective_scan_fn(
@@ -121,7 +123,7 @@ def selective_scan(u, dt, A, B, C, D, bias):
 
 
 def selective_scan_loop(u, dt, A, B, C, D, bias):
-    """The definition, token by token; what `selective_scan` is tested against."""
+    """The definition of the scan, token by token. `selective_scan` is tested against it."""
     delta = F.softplus(dt + bias)
     h = u.new_zeros(u.shape[0], u.shape[2], A.shape[1])
     ys = []
@@ -135,10 +137,10 @@ def selective_scan_loop(u, dt, A, B, C, D, bias):
 # Layers.
 
 class Block(nn.Module):
-    """A block with residuals. Stochastic depth (arXiv 1603.09382): in training a residual is left
-    out for a share of the samples, and the others' are made larger for it."""
+    """A block with residuals and stochastic depth (arXiv 1603.09382). In training, a residual is
+    left out for a share of the samples, and is scaled up for all others."""
 
-    left_out = 0.0  # That share; SFMamba sets it.
+    left_out = 0.0  # The share; SFMamba sets it.
 
     def residual(self, y):
         if not self.training or not self.left_out:
@@ -148,7 +150,7 @@ class Block(nn.Module):
 
 
 class ConvBlock(Block):
-    """[N,C,H,W] to the same; note the tanh form of GELU."""
+    """Maps [N,C,H,W] to [N,C,H,W]. GELU is in its tanh form."""
 
     def __init__(self, width):
         super().__init__()
@@ -163,7 +165,8 @@ class ConvBlock(Block):
 
 
 class MambaMixer(nn.Module):
-    """The MambaVision mixer (section 3.2): a scanned half and a plain half, [S,L,C]."""
+    """The MambaVision mixer (section 3.2) of [S,L,C]. One half of the channels is scanned, the
+    other is not."""
 
     def __init__(self, width):
         super().__init__()
@@ -180,15 +183,16 @@ class MambaMixer(nn.Module):
     def forward(self, x):
         u, z = F.silu(self.convolve(self.in_proj(x))).chunk(2, dim=-1)
         dt, B, C = self.x_proj(u).split([self.rank, STATES, STATES], dim=-1)
-        # dt_proj adds its bias and so does the scan: MambaVision was trained that way.
+        # dt_proj adds its bias, and the scan adds it again, because MambaVision was trained that
+        # way.
         y = selective_scan(u, self.dt_proj(dt), -torch.exp(self.A_log), B, C, self.D,
                            self.dt_proj.bias)
         return self.out_proj(torch.cat([y, z], dim=-1))
 
     def convolve(self, x):
-        """conv1d_x of the first half and conv1d_z of the second, [S,L,C].
+        """Applies conv1d_x to the first half of the channels and conv1d_z to the second, [S,L,C].
 
-        Conv1d would copy this layout, forward and backward; conv2d takes it as channels_last.
+        Conv1d would copy this layout, forward and backward. conv2d accepts it as channels_last.
         """
         weight = torch.cat([self.conv1d_x.weight, self.conv1d_z.weight]).unsqueeze(2)
         x = x.transpose(1, 2).unsqueeze(2)                                 # [S,C,1,L]
@@ -210,7 +214,7 @@ class Attention(nn.Module):
         qkv = self.qkv(x).view(S, L, 3, self.heads, C // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
         if q.dtype == torch.bfloat16 and q.device.type == 'cpu':
-            # PyTorch's gradient of this takes twice as long in bf16 as in fp32.
+            # PyTorch's gradient of attention takes twice as long in bf16 as in fp32.
             with torch.autocast('cpu', enabled=False):
                 y = F.scaled_dot_product_attention(q.float(), k.float(), v.float())
         else:
@@ -229,7 +233,8 @@ class Mlp(nn.Module):
 
 
 class TokenBlock(Block):
-    """A mixer and an MLP, each behind a LayerNorm and added to the residual stream."""
+    """A mixer and an MLP. Each reads the residual stream through a LayerNorm and adds its result to
+    it."""
 
     def __init__(self, width, mixer, layer_scale):
         super().__init__()
@@ -256,7 +261,7 @@ class Downsample(nn.Module):
         return self.reduction(x)
 
 
-# Stages. forward() returns the map before the downsample; `downsample` is applied outside.
+# Stages. forward() returns the map before downsampling. `downsample` is applied outside.
 
 class ConvStage(nn.Module):
     def __init__(self, width, depth):
@@ -271,7 +276,8 @@ class ConvStage(nn.Module):
 
 
 class TokenStage(nn.Module):
-    """Mamba blocks, then attention blocks, on windows of the map padded with zeros."""
+    """Mamba blocks, then attention blocks, on the windows of the map, which is padded with
+    zeros."""
 
     def __init__(self, width, depth, heads, window, last, config):
         super().__init__()
@@ -297,7 +303,7 @@ class TokenStage(nn.Module):
         return x.reshape(N, C, rows * w, cols * w)[:, :, :H, :W]
 
     def run_blocks(self, x):
-        """Auxiliary token swapping (SF-Mamba, section 3.2) around the blocks; [S,L,C]."""
+        """Runs the blocks on [S,L,C] with auxiliary token swapping (SF-Mamba, section 3.2)."""
         attached = self.config.tokens != 'none'
         if attached:
             x = self.attach(x)
@@ -323,7 +329,7 @@ class TokenStage(nn.Module):
 
 
 class PatchEmbed(nn.Module):
-    """Images [N,3,H,W] to [N,dim,H/4,W/4]; its BatchNorms have an epsilon of their own."""
+    """Maps images [N,3,H,W] to [N,dim,H/4,W/4]. Its BatchNorms have their own epsilon."""
 
     def __init__(self, in_dim, dim):
         super().__init__()
@@ -348,7 +354,8 @@ class SFMamba(nn.Module):
             self.trunk = lite_trunk.LiteTrunk(config.lite_trunk)
         else:
             self.patch_embed = PatchEmbed(config.in_dim, config.dim)
-        # A stage that the trunk replaces leaves its place, so that the others keep their names.
+        # A stage that the trunk replaces becomes an Identity, so that the other stages keep their
+        # names.
         self.levels = nn.ModuleList(
             nn.Identity() if i < config.first else
             ConvStage(widths[i], config.depths[i]) if i < 2 else
@@ -360,19 +367,19 @@ class SFMamba(nn.Module):
         self.head = nn.Linear(lite_trunk.FEATURES if config.neck else widths[3],
                               config.num_classes)
         blocks = [module for module in self.modules() if isinstance(module, Block)]
-        for i, block in enumerate(blocks):  # More from block to block.
+        for i, block in enumerate(blocks):  # The share grows from block to block.
             block.left_out = config.drop_path * i / max(1, len(blocks) - 1)
         self.apply(initialise)
 
     def features(self, images):
-        """Images [N,3,H,W] to the four stage maps at strides 4, 8, 16 and 32."""
+        """Maps images [N,3,H,W] to the four stage maps at strides 4, 8, 16 and 32."""
         if self.config.lite_trunk:
             *maps, x = self.trunk(images)
             return maps + self.run_stages(x, self.config.first)
         return self.run_stages(self.patch_embed(images), 0)
 
     def run_stages(self, x, first):
-        """The maps of the stages from `first` on, which gets x."""
+        """The maps of the stages from `first` on. x is the input of stage `first`."""
         maps = []
         for level in self.levels[first:]:
             maps.append(level(x))
@@ -381,17 +388,18 @@ class SFMamba(nn.Module):
         return maps
 
     def pool(self, last_map):
-        """The last stage's map to what the classes are told from: [N,C], of a neck [N,1280]."""
+        """Maps the last stage's map to the features that the head classifies: [N,C], or [N,1280]
+        with a neck."""
         x = self.norm(last_map)
         return (x if self.neck is None else self.neck(x)).mean(dim=(2, 3))
 
     def forward(self, images):
-        """Normalised images [N,3,H,W] to logits [N,num_classes]."""
+        """Maps normalised images [N,3,H,W] to logits [N,num_classes]."""
         return self.head(self.pool(self.features(images)[-1]))
 
 
 def initialise(module):
-    """Our initialisation for training from scratch; steps delta start in [0.001, 0.1]."""
+    """Our initialisation for training from nothing. The time steps delta begin in [0.001, 0.1]."""
     if isinstance(module, nn.Linear):
         std = min(0.02 * math.sqrt(320 / module.in_features), 0.08)
         nn.init.trunc_normal_(module.weight, std=std)
@@ -399,5 +407,5 @@ def initialise(module):
             nn.init.zeros_(module.bias)
     if isinstance(module, MambaMixer):
         delta = torch.exp(torch.empty_like(module.D).uniform_(math.log(1e-3), math.log(1e-1)))
-        module.dt_proj.bias.data = torch.log(torch.expm1(delta)) / 2  # Added twice.
+        module.dt_proj.bias.data = torch.log(torch.expm1(delta)) / 2  # It is added twice.
         nn.init.uniform_(module.dt_proj.weight, -module.rank**-0.5, module.rank**-0.5)

@@ -1,4 +1,4 @@
-"""Run with: python -m unittest sf_mamba_test (from this folder)."""
+"""Tests sf_mamba.py. Run with: python -m unittest sf_mamba_test (in this folder)."""
 
 import unittest
 from unittest import mock
@@ -8,7 +8,7 @@ import torch
 import deterministic
 import sf_mamba
 
-# Model X: padding, several windows, odd depths and layer scale in one small model.
+# Model X is small, but has padding, several windows, odd depths and layer scale.
 X = dict(dim=16, in_dim=8, depths=(1, 1, 5, 3), num_heads=(4, 8), windows=(4, 2),
          layer_scale=True, num_classes=10)
 LOGITS = {

@@ -2,15 +2,15 @@
 
     python train_classifier.py --data DATA --out RUN --export ../../models/mine/1
 
-DATA is a folder with one sub-folder of pictures per class, of which every fifth picture
-is kept for validation; or what models/recipe/make_pictures.py wrote: what the trunk, which
-is not trained, makes of pictures, and perhaps a teacher's features, which the student then
-learns along with the classes. A file CREDITS.md in DATA begins that of the model. RUN receives
+DATA is a folder with one sub-folder of pictures per class. Every fifth picture is kept for
+validation. DATA may also be what models/recipe/make_pictures.py wrote: the maps that the trunk,
+which is not trained, makes of pictures, and perhaps a teacher's features, which the student then
+learns, too. A file CREDITS.md in DATA becomes the beginning of the model's. RUN gets
 checkpoint.pt, log.txt and curve.png. See training.py for --passes, --minutes, --resume.
 
-With --initial the network is that of a checkpoint: MambaVision's or SF-Mamba's T, S, B, L, ...,
+With --initial the network comes from a checkpoint: MambaVision's or SF-Mamba's T, S, B, L, ...,
 MambaOut's, EfficientViM's or VMamba's, as timm, Hugging Face, Lightning, the authors, the server or
-this program write them. Training changes all of its layers but EfficientNet-Lite0's.
+this program write them. Training changes all of its layers except EfficientNet-Lite0's.
 """
 
 import argparse
@@ -32,24 +32,25 @@ from classifier_files import VARIANTS, CheckpointError
 from configs import CLASSIFIER, MEAN, PHOTOGRAPHS, SIZE, STD
 from dataset import open_data
 
-BATCH, WHOLE_BATCH = 64, 16  # The second where no layers are frozen.
+BATCH, WHOLE_BATCH = 64, 16  # The second is used if no layers are frozen.
 PASSES = 90_000
 RATE, WEIGHT_DECAY = 1e-3, 0.05
-FINE_RATE = 1e-4  # Of layers that have learned already, where none are frozen.
+FINE_RATE = 1e-4  # For layers that are trained already, if no layers are frozen.
 SMOOTHING = 0.1
-# Of the teacher: how soft its answers are made, and how much each part of the loss counts.
+# Distillation: the temperature of the teacher's answers, and the weights of the three parts of the
+# loss.
 TEMPERATURE, HARD, SOFT, FEATURES = 2.0, 0.5, 0.5, 1.0
 TEACHER_DECAY = 0.03
 
 
 def normalise(pictures, mean=MEAN, std=STD):
-    """uint8 [n,S,S,3] to the model's float input [n,3,S,S]."""
+    """Converts uint8 [n,S,S,3] to the model's float input [n,3,S,S]."""
     return ((pictures.float() / 255 - mean.to(pictures.device)) /
             std.to(pictures.device)).permute(0, 3, 1, 2)
 
 
 def predict(model, pictures, batch=64, mean=MEAN, std=STD):
-    """Logits [n,classes] of uint8 pictures [n,S,S,3]."""
+    """The logits [n,classes] of uint8 pictures [n,S,S,3]."""
     model.eval()
     place = next(model.parameters()).device
     with torch.inference_mode():
@@ -59,7 +60,7 @@ def predict(model, pictures, batch=64, mean=MEAN, std=STD):
 
 
 def accuracy(logits, classes):
-    """Top-1, top-5 and the mean over classes of top-1, in 0..1."""
+    """Returns (top-1, top-5, the mean over classes of top-1), in 0..1."""
     classes = torch.as_tensor(classes)
     top = logits.topk(min(5, logits.shape[1])).indices == classes[:, None]
     hit = top[:, 0].float()
@@ -87,14 +88,15 @@ class Teacher:
         optimiser.step(loss)
 
     def __call__(self, features):
-        """Standardised features and logits."""
+        """Returns (standardised features, logits)."""
         with torch.no_grad():
             x = (features - self.mean) / self.std
             return x, self.linear(x)
 
 
 class Student(torch.nn.Module):
-    """The classifier, and the map from its features to the teacher's, which is dropped later.
+    """The classifier, and a map from its features to the teacher's, which is dropped after
+    training.
 
     A trunk is frozen.
     """
@@ -123,14 +125,15 @@ class Student(torch.nn.Module):
             memory_format=torch.channels_last)
 
     def features(self, x):
-        """What the classes are told from, of uint8 pictures or of the trunk's last maps."""
+        """The features that the head classifies, from uint8 pictures or from the trunk's last
+        maps."""
         if x.dtype == torch.uint8:
             x = self.trunk(self.images(x))[-1]
         return self.model.pool(self.model.run_stages(x.float(), self.model.config.first)[-1])
 
     def losses(self, x, classes, answers):
-        """`x`: pictures, or the trunk's last maps; `answers`: the teacher's features and
-        logits, or None."""
+        """A dict of losses. `x` is pictures, or the trunk's last maps. `answers` is the teacher's
+        (features, logits), or None."""
         with training.precision(self.bf16):
             if self.trunk:
                 x = self.features(x)
@@ -149,7 +152,7 @@ class Student(torch.nn.Module):
 
 
 def augment(rng, pictures, size):
-    """uint8 [n,T,T,3] to [n,size,size,3]: crops, mirror images, other light."""
+    """Crops, mirrors and recolours pictures at random. uint8 [n,T,T,3] becomes [n,size,size,3]."""
     room = pictures.shape[1] - size
     out = np.empty((len(pictures), size, size, 3), np.uint8)
     for i, picture in enumerate(pictures):
@@ -161,7 +164,8 @@ def augment(rng, pictures, size):
 
 
 def load_weights(model, start, classes):
-    """Loads the weights of a Start; of another number of classes all but the last layer."""
+    """Loads the weights of a Start. If the number of classes differs, the last layer is not
+    loaded."""
     tensors = {name: torch.from_numpy(array) for name, array in start.arrays().items()}
     if start.classes != classes:
         tensors = {name: tensor for name, tensor in tensors.items()
@@ -196,7 +200,8 @@ def make_model(start, classes, no_swap=False):
 
 
 def rate_of(model):
-    """The peak rate of a parameter, by name, of a Student whose model has no trunk."""
+    """Returns a function from a parameter's name to its peak rate, for a Student without a
+    trunk."""
     last = tuple(f'model.{layer}' for layer in model.LAST)
     return lambda name: RATE if name.startswith(last) else FINE_RATE
 
@@ -207,7 +212,7 @@ def name_of(out):
 
 
 def next_command(args):
-    """What the end of a run proposes: to serve the model, or to make one of the checkpoint."""
+    """The proposal at the end of a run: to serve the model, or to make one from the checkpoint."""
     tree = os.path.relpath(pathlib.Path(__file__).parents[2])
     if not args.export:
         return (f'a model of it: {tree}/tools/convert_checkpoint.py {args.out}/checkpoint.pt '
@@ -224,7 +229,7 @@ def next_command(args):
 
 
 def summary(args, figures, held_out, passed_over):
-    """The last lines of a run, with the number of held-out pictures."""
+    """The last lines of a run. `held_out` is the number of held-out pictures."""
     lines = [f'accuracy {figures["validation_top1"]:.1%} of {held_out} held-out '
              f'pictures (mean over classes {figures["class_mean"]:.1%})']
     if passed_over.count:
@@ -240,7 +245,7 @@ def train(args, start=None):
     size = start.size if start else SIZE
     data = open_data(args.data, size)
     model = make_model(start, len(data.labels), args.no_swap)
-    config = getattr(model, 'config', None)  # Of sf_mamba.py's.
+    config = getattr(model, 'config', None)  # Only networks of sf_mamba.py have one.
     if data.has_maps and (not config or config.lite_trunk != CLASSIFIER['lite_trunk']):
         raise CheckpointError(f'its network does not take the maps in {args.data}, expected '
                               'folders of pictures')

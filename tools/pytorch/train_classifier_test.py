@@ -1,4 +1,4 @@
-"""The classifier's training as a user meets it: what it starts from, how it ends, its errors."""
+"""Tests the training of a classifier as a user sees it: its start, its end and its errors."""
 
 import contextlib
 import io
@@ -27,7 +27,7 @@ from training_test import arguments
 
 
 class HubTest(unittest.TestCase):
-    """Has a small MambaVision classifier of three classes in Hugging Face's layout."""
+    """Writes a small MambaVision classifier of three classes in Hugging Face's layout."""
 
     FIELDS = dict(dim=16, in_dim=8, depths=(1, 1, 3, 2), num_heads=(4, 8), windows=(2, 1))
 
@@ -101,7 +101,7 @@ class StartTest(HubTest):
 
 
 class CommandTest(HubTest):
-    """The program with its flags."""
+    """Tests the program with its flags."""
 
     def setUp(self):
         super().setUp()
@@ -114,7 +114,8 @@ class CommandTest(HubTest):
                 if value is not None]
 
     def run_main(self, *flags):
-        """(exit status, standard output, standard error without the progress bar)."""
+        """Runs the program. Returns (exit status, standard output, standard error without progress
+        bar)."""
         out, err, status = io.StringIO(), io.StringIO(), 0
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), \
                 mock.patch.object(sys, 'argv', ['train_classifier', *flags]):
@@ -140,7 +141,7 @@ class CommandTest(HubTest):
         self.assertRegex(out, r'sfmamba_server --model_repository=\S*models &')
         self.assertIn('sfmamba classify --model=mine PICTURE', out)
         self.assertTrue((self.folder / 'run/curve.png').read_bytes().startswith(b'\x89PNG'))
-        # What it proposes without --export works as well.
+        # The export command that the script prints without --export works as well.
         _, out, _ = self.run_main(*self.flags(passes=16))
         command = out.splitlines()[-1].split(': ', 1)[1].replace('models/mine', f'{model}_too')
         subprocess.run(command.split(), check=True, stdout=subprocess.DEVNULL)

@@ -3,11 +3,11 @@
     python train_detector.py --data DATA --out RUN
 
 DATA has annotations.json and images/, or COCO's layout: annotations/instances_train2017.json,
-instances_val2017.json, train2017/ and val2017/. Exports of CVAT, Label Studio and Roboflow are
-taken too. Without a part for validation every fifth picture is held out. --annotations FILE and
---images DIR name any other place. Masks are learned where all objects have polygons or run lengths
-and the model that training starts from has a mask head. RUN receives checkpoint.pt, log.txt,
-curve.png and model/. See training.py for --passes, --minutes, --resume.
+instances_val2017.json, train2017/ and val2017/. Exports of CVAT, Label Studio and Roboflow work,
+too. If there is no part for validation, every fifth picture is held out. --annotations FILE and
+--images DIR give any other place. Masks are learned if all objects have polygons or run lengths
+and the initial model has a mask head. RUN gets checkpoint.pt, log.txt, curve.png and model/. See
+training.py for --passes, --minutes, --resume.
 
 Training starts from the default detector, or from any detector, segmenter or classifier that
 --initial names, in any layout that tools/convert_checkpoint.py takes.
@@ -38,7 +38,7 @@ class Learner(dense_training.Learner):
     """A detector while it learns."""
 
     def batch(self, rng, examples):
-        """What detection_loss() takes, of pictures drawn by chance."""
+        """A random batch for detection_loss()."""
         drawn, pictures = self.draw(rng, examples)
         batch = dict(pictures=pictures, boxes=[], labels=[], masks=[])
         for objects, size, place in drawn:
@@ -57,7 +57,7 @@ class Learner(dense_training.Learner):
             return detection_loss(self.model, maps, batch)
 
     def measure(self, examples):
-        """AP50 of boxes and, if there are any, of masks; nothing if there are no objects."""
+        """The AP50 of boxes and, if there are any, of masks. Empty if there are no objects."""
         config = self.model.config
         found = {kind: Precision(config.classes)
                  for kind in ('box', 'mask')[:2 if config.mask_convs else 1]}
@@ -76,14 +76,15 @@ class Learner(dense_training.Learner):
 
 
 def figures(learner, held_out):
-    """The validation figures, on the CPU."""
+    """Measures the held-out pictures on the CPU."""
     learner = copy.deepcopy(learner).cpu().eval()
     with torch.inference_mode(), torch.device('cpu'):
         return learner.measure(held_out)
 
 
 def masks_of(entries, config):
-    """The configuration, without masks if not all objects have one, and why."""
+    """The configuration. If an object has no mask, it is without masks, and the reason is
+    printed."""
     missing = sum(not o.outline for entry in entries for o in entry.objects)
     if config.mask_convs and missing:
         print(f'boxes alone: {missing} objects have no mask')
@@ -116,7 +117,7 @@ def train(args):
     run = training.Run(args, learner, groups, dict(labels=labels),
                        lambda averaged: figures(averaged, kept))
     place = training.device()
-    torch.set_default_device(place)  # For what detection_loss makes.
+    torch.set_default_device(place)  # For the tensors that detection_loss() makes.
     for rng in run.steps():
         batch = {name: [x.to(place) for x in value] if isinstance(value, list) else value.to(place)
                  for name, value in learner.batch(rng, learnt).items()}

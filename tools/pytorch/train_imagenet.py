@@ -3,10 +3,10 @@
     torchrun --nproc_per_node=8 train_imagenet.py --data IMAGENET --variant T --out RUN \\
         --export ../../models/sf_mamba_t/1
 
-IMAGENET has train/CLASS/*.JPEG and val/CLASS/*.JPEG. Each process takes a GPU, or a part of the
-cores where there is none. The settings are the published ones, see imagenet_recipe.py; a batch of
-4096 is taken in parts that fit, whatever the number of GPUs. A run may be stopped: the same command
-with --resume goes on. RUN receives checkpoint.pt, log.txt and curve.png.
+IMAGENET has train/CLASS/*.JPEG and val/CLASS/*.JPEG. Each process uses a GPU, or a part of the
+cores if there is none. The settings are the published ones, see imagenet_recipe.py. A batch of 4096
+is processed in parts that fit, whatever the number of GPUs. A run may be stopped. The same command
+with --resume continues it. RUN gets checkpoint.pt, log.txt and curve.png.
 """
 
 import argparse
@@ -26,11 +26,11 @@ from configs import MEAN, STD
 from imagenet_data import ImageFolders, Order, batches
 from lamb import Lamb
 
-DATA_SECONDS = 1800  # Between validations.
+DATA_SECONDS = 1800  # Seconds between validations.
 
 
 class Trainer:
-    """What happens to a part of a batch."""
+    """What is done with a part of a batch."""
 
     def __init__(self, args, recipe, model, classes):
         self.recipe, self.model, self.bf16 = recipe, model, args.bf16
@@ -39,7 +39,7 @@ class Trainer:
         self.mean, self.std = (x.to(self.place).view(3, 1, 1) for x in (MEAN, STD))
 
     def losses(self, run, pictures, classes):
-        """`pictures`: uint8 [n,3,S,S]."""
+        """A dict of losses. `pictures` is uint8 [n,3,S,S]."""
         x = (pictures.to(self.place).float() / 255 - self.mean) / self.std
         x, shares = self.mix(recipes.erase(x), classes.to(self.place))
         x = x.contiguous(memory_format=torch.channels_last)
@@ -55,7 +55,7 @@ class Trainer:
 
 
 def validate(model, data, batch, bf16):
-    """Figures of the held-out pictures."""
+    """The figures of the held-out pictures."""
     logits, classes = [], []
     for pictures, answers in data.validation():
         with training.precision(bf16):
@@ -88,7 +88,7 @@ def train(args):
     source = iter(batches(data.train, recipes.augmentation(args.size), order, args.workers))
     trainer = Trainer(args, recipe, model, len(data.labels))
     for rng in run.steps():
-        torch.manual_seed(int(rng.integers(2**63)))  # Each process has its own.
+        torch.manual_seed(int(rng.integers(2**63)))  # Each process has its own numbers.
         for _ in range(parts):
             pictures, classes, passed_over = next(source)
             data.passed_over.count += int(passed_over.sum())

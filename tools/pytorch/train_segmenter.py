@@ -3,10 +3,10 @@
     python train_segmenter.py --data DATA --out RUN
 
 DATA has images/ and maps/, of which every fifth picture is held out, or ADE20K's layout:
-images/{training,validation} and annotations/{training,validation}. A map is a PNG whose pixels
-are their classes' numbers, 255 is ignored; DATA/labels.txt names the classes, the background
-among them, one a line. RUN receives checkpoint.pt, log.txt, curve.png and model/. See
-training.py for --passes, --minutes, --resume.
+images/{training,validation} and annotations/{training,validation}. A map is a PNG whose pixels are
+the numbers of their classes, and 255 is ignored. DATA/labels.txt names the classes, one per line,
+including the background. RUN gets checkpoint.pt, log.txt, curve.png and model/. See training.py for
+--passes, --minutes, --resume.
 
 Training starts from the default segmenter, or from any segmenter, detector or classifier that
 --initial names, in any layout that tools/convert_checkpoint.py takes.
@@ -39,10 +39,10 @@ class Learner(dense_training.Learner):
 
     def __init__(self, model, start, weights):
         super().__init__(model, start)
-        self.weights = weights  # Of each class in the loss; 0 for classes that are not taught.
+        self.weights = weights  # Of each class in the loss; 0 if it is not taught.
 
     def batch(self, rng, examples):
-        """Pictures drawn by chance and their maps, uint8 [N,H,W,3] and [N,H,W]."""
+        """A random batch: pictures uint8 [N,H,W,3] and their maps [N,H,W]."""
         drawn, pictures = self.draw(rng, examples)
         maps = [np.array(place.warp(target, IGNORE)) for target, _, place in drawn]
         return pictures, torch.from_numpy(np.stack(maps))
@@ -50,7 +50,7 @@ class Learner(dense_training.Learner):
     def losses(self, pictures, maps):
         with training.precision():
             logits = self.model(self.input(pictures))
-        maps = maps[:, 2::4, 2::4].long()  # The logits' centres.
+        maps = maps[:, 2::4, 2::4].long()  # The pixels at the logits' centres.
         if (maps == IGNORE).all():
             return dict(pixels=0 * logits.sum())
         return dict(pixels=F.cross_entropy(logits.float(), maps, self.weights.to(logits.device),
@@ -58,7 +58,7 @@ class Learner(dense_training.Learner):
                     jaccard=dense_training.jaccard_loss(logits, maps))
 
     def measure(self, examples):
-        """Mean IoU over the classes that are taught; nothing if no pixel has one."""
+        """The mean IoU over the classes that are taught. Empty if no pixel has one of these."""
         iou = MeanIou(self.model.decode_head.conv_seg.out_channels, IGNORE)
         for picture, target in examples.all(dense_training.HELD_OUT):
             images, place = self.served(picture)
@@ -70,15 +70,15 @@ class Learner(dense_training.Learner):
 
 
 def figures(learner, held_out):
-    """The validation figures, on the CPU."""
+    """Measures the held-out pictures on the CPU."""
     learner = copy.deepcopy(learner).cpu().eval()
     with torch.inference_mode():
         return learner.measure(held_out)
 
 
 def weights_of(counts):
-    """The weight of each class in the loss: the rarer, the more, because most pixels are
-    background. 0 for a class without pixels."""
+    """The weight of each class in the loss, or 0 for a class without pixels. Rare classes have
+    larger weights, because most pixels are background."""
     taught = counts > 0
     weights = np.where(taught, np.maximum(counts, 1) ** POWER, 0)
     return torch.tensor(weights / weights[taught].mean(), dtype=torch.float32)

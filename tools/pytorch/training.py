@@ -1,14 +1,14 @@
-"""What the training scripts share: a run that may be stopped and gone on with.
+"""What the training scripts have in common: a run that can be stopped and resumed.
 
-Run draws losses and figures as curve.png (loss_curve.py) and writes checkpoint.pt, which restore()
-goes on from: a killed run is resumed with the weights that it would have had.
+Run draws losses and figures as curve.png (loss_curve.py) and writes checkpoint.pt, from which
+restore() resumes. A killed run that is resumed ends with the same weights as a run without a stop.
 
-The schedule is one of passes (pictures seen), so that a busy machine only makes it last
-longer. All randomness of a step follows from the seed and the step's number; the
-checkpoint holds the rest: weights, their moving average, optimiser and position.
+The schedule depends on passes (pictures seen), so that a busy machine only makes a run last longer.
+All randomness of a step follows from the seed and the step's number. The checkpoint holds the rest:
+weights, their moving average, optimiser and position.
 
-Started by torchrun, several processes share a run: each learns from its own pictures, and
-the gradients are averaged.
+If torchrun starts several processes, they share a run. Each learns from its own pictures, and the
+gradients are averaged.
 """
 
 import datetime
@@ -30,9 +30,10 @@ from user_errors import UserError, check_writable, number
 
 WARMUP = 0.03
 CLIP = 5.0
-# Ends of the names of matrices that do not decay: those of scans, and shares between layers.
+# Suffixes of parameters without weight decay: the parameters of scans, and EfficientViM's shares
+# `alpha`.
 KEPT = ('A_log', 'A_logs', 'dt_projs_bias', 'alpha')
-PATIENCE = datetime.timedelta(hours=2)  # Of processes with one that validates.
+PATIENCE = datetime.timedelta(hours=2)  # How long processes wait while one of them validates.
 
 
 def add_arguments(parser, passes):
@@ -52,7 +53,8 @@ def device():
 
 
 def join():
-    """This process's rank and how many there are; 0, 1 if torchrun did not start it."""
+    """Returns (this process's rank, the number of processes), or (0, 1) if torchrun did not start
+    it."""
     if 'RANK' not in os.environ:
         return 0, 1
     if not torch.distributed.is_initialized():
@@ -64,13 +66,13 @@ def join():
 
 
 def leave():
-    """Ends what join() began."""
+    """Leaves the group of processes that join() has joined."""
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
 
 
 def average_over_processes(tensors, processes):
-    """Sets the tensors to their means."""
+    """Sets the tensors to their means over all processes."""
     flat = torch.cat([tensor.flatten() for tensor in tensors])
     torch.distributed.all_reduce(flat)
     for tensor, part in zip(tensors, (flat / processes).split([t.numel() for t in tensors])):
@@ -78,13 +80,14 @@ def average_over_processes(tensors, processes):
 
 
 def precision(bf16=False):
-    """bf16 where a GPU computes, or by choice."""
+    """Computes in bf16 on a GPU, or if `bf16`."""
     kind = device().type
     return torch.autocast(kind, torch.bfloat16, enabled=bf16 or kind == 'cuda')
 
 
 def parameter_groups(model, rate, weight_decay, rate_of=None):
-    """Groups for AdamW: vectors and KEPT ones do not decay; `rate_of` a name may differ."""
+    """Parameter groups for AdamW. Vectors and KEPT parameters do not decay. rate_of(name) may
+    replace `rate`."""
     groups = {}
     for name, parameter in model.named_parameters():
         peak = rate_of(name) if rate_of else rate
@@ -95,14 +98,14 @@ def parameter_groups(model, rate, weight_decay, rate_of=None):
 
 
 def share_at(progress):
-    """Of the peak rate: a short rise, then a cosine to nearly nothing."""
+    """The share of the peak rate: a short rise, then a cosine to nearly 0."""
     if progress < WARMUP:
         return progress / WARMUP
     return 0.5 * (1 + math.cos(math.pi * (progress - WARMUP) / (1 - WARMUP))) + 1e-3
 
 
 def average_weights(horizon):
-    """A moving average over `horizon` steps or so that forgets its first ones sooner."""
+    """A moving average over about `horizon` steps, which forgets its first steps sooner."""
     def average(averaged, current, count):
         decay = min(1 - 1 / horizon, (1 + count) / (10 + count))
         get_ema_multi_avg_fn(decay)(averaged, current, count)
@@ -120,14 +123,13 @@ class Run:
         for rng in run.steps():
             run.learn(losses(batch(rng)), count)
 
-    A step in parts calls run.accumulate() for each and run.update() once. `schedule` tells the
-    share of the peak rate at a progress in 0..1, `optimise` makes the optimiser of the groups,
-    `horizon` is that of average_weights().
+    A step in parts calls run.accumulate() for each part and run.update() once. `schedule` returns
+    the share of the peak rate at a progress in 0..1. `optimise` makes the optimiser for the groups.
+    `horizon` is the argument of average_weights().
 
-    `facts` (labels and the like) go into every checkpoint. `validate`, called with the
-    averaged model every args.report seconds and at the end, returns a dict of figures
-    for log.txt, whose lines are JSON; `figures` has the last ones. Of several processes the one of
-    rank 0 validates and writes.
+    `facts` (such as labels) go into every checkpoint. `validate` is called with the averaged model
+    every args.report seconds and at the end. It returns a dict of figures for log.txt, whose lines
+    are JSON. `figures` has the last ones. Only the process with rank 0 validates and writes.
     """
 
     def __init__(self, args, model, groups, facts, validate, horizon=300, schedule=share_at,
@@ -147,7 +149,7 @@ class Run:
             self.restore(args.out / 'checkpoint.pt')
 
     def restore(self, path):
-        """Goes on from a checkpoint; UserError if it is none or another network's."""
+        """Resumes from a checkpoint. Raises UserError if it is none, or another network's."""
         if not path.exists():
             raise UserError(f'{path}: no such file: nothing to resume')
         try:
@@ -170,7 +172,7 @@ class Run:
         return max(done, self.seconds / 60 / self.args.minutes) if self.args.minutes else done
 
     def steps(self):
-        """A random generator for each step until the passes or minutes are used up."""
+        """Yields a random generator for each step until the passes or minutes are used up."""
         try:
             yield from self._steps()
             self.report()
@@ -199,17 +201,17 @@ class Run:
                 last = reported = time.monotonic()
 
     def learn(self, losses, count):
-        """One step of the optimiser on a dict of losses of `count` pictures a process."""
+        """Makes one step of the optimiser, on a dict of losses of `count` pictures per process."""
         self.accumulate(losses)
         self.update(count)
 
     def accumulate(self, losses, parts=1):
-        """Adds one of `parts` equal parts of a step's gradients."""
+        """Adds the gradients of one of `parts` equal parts of a step."""
         (sum(losses.values()) / parts).backward()
         self.waiting.append({name: loss.detach() for name, loss in losses.items()})
 
     def update(self, count):
-        """The optimiser's step, on gradients of `count` pictures a process."""
+        """Makes the optimiser's step, on gradients of `count` pictures per process."""
         if self.processes > 1:
             self.share_gradients()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
@@ -238,14 +240,14 @@ class Run:
         average_over_processes(gradients, self.processes)
 
     def share_time(self):
-        """Of the processes' times the least, so that they learn at one rate and stop
-        together; waiting for the one that validates does not count."""
+        """Sets the time to the shortest of all processes, so that they have the same rate and stop
+        together. The time that they wait for a validation does not count."""
         seconds = torch.tensor([self.seconds], dtype=torch.float64, device=device())
         torch.distributed.all_reduce(seconds, torch.distributed.ReduceOp.MIN)
         self.seconds = seconds.item()
 
     def show(self):
-        """The progress bar."""
+        """Prints the progress bar."""
         if self.rank:
             return
         done = min(self.progress(), 1)
@@ -255,7 +257,7 @@ class Run:
               f'loss {sum(self.losses[-1].values()):.3f} ', end='', file=sys.stderr, flush=True)
 
     def report(self):
-        """Validates the averaged weights; writes checkpoint.pt, curve.png and a line of log.txt."""
+        """Validates the averaged weights. Writes checkpoint.pt, curve.png and a line of log.txt."""
         if self.rank:
             self.losses = self.losses[-1:]
             return
@@ -274,9 +276,10 @@ class Run:
                         {name: curve.points for name, curve in self.curves.items()})
 
     def save(self):
-        """Writes checkpoint.pt, all of it or nothing; an earlier run's is kept beside it."""
+        """Writes checkpoint.pt completely or not at all. An earlier run's checkpoint is kept beside
+        it."""
         path, new = self.args.out / 'checkpoint.pt', self.args.out / 'checkpoint.new'
-        content = io.BytesIO()  # As torch.save() does not say why a file cannot be written.
+        content = io.BytesIO()  # torch.save() does not say why a file cannot be written.
         torch.save(dict(state_dict=self.average.module.state_dict(), facts=self.facts,
                         figures=self.figures, current=self.model.state_dict(),
                         average=self.average.state_dict(), optimiser=self.optimiser.state_dict(),

@@ -1,4 +1,4 @@
-"""What a training run promises: it goes on where it stopped, and exports what it trained."""
+"""Tests a training run: it resumes where it stopped, and exports what it trained."""
 
 import contextlib
 import io
@@ -31,13 +31,13 @@ def arguments(out, passes, resume=False):
 
 
 def quiet(steps):
-    """Without the progress bar."""
+    """Runs the steps without the progress bar."""
     with contextlib.redirect_stderr(io.StringIO()):
         yield from steps
 
 
 def linear_run(args, stop_after=None):
-    """Fits a line, one picture a step; returns the Run."""
+    """Fits a line, with one picture per step. Returns the Run."""
     torch.manual_seed(0)
     model = torch.nn.Linear(4, 1)
     run = training.Run(args, model, training.parameter_groups(model, 0.1, 0.01), {}, lambda m: {})
@@ -58,7 +58,7 @@ def free_port():
 
 
 def share_run(rank, folder, port, minutes):
-    """One of two processes that train together; their clocks go differently."""
+    """Runs one of two processes that train together. Their clocks run at different speeds."""
     os.environ.update(RANK=str(rank), WORLD_SIZE='2', MASTER_ADDR='localhost',
                       MASTER_PORT=str(port))
     args = arguments(folder / f'run{rank}', 20)
@@ -91,13 +91,13 @@ class RunTest(unittest.TestCase):
             self.assertEqual(os.listdir(folder).count('checkpoint.earlier.pt'), 0)
             before = path.read_bytes()
             args = arguments(folder, 20)
-            args.report = 0  # A checkpoint at each step, of which only the first moves the other.
+            args.report = 0  # Each step writes a checkpoint; only the first moves the old one.
             linear_run(args, stop_after=3)
             self.assertEqual(path.with_name('checkpoint.earlier.pt').read_bytes(), before)
             self.assertNotEqual(path.read_bytes(), before)
 
     def share(self, minutes=None):
-        """What the two processes of a run end with: weights, steps, passes, last loss."""
+        """Runs two processes. Returns what each ends with: weights, steps, passes, last loss."""
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             torch.multiprocessing.spawn(share_run, (folder, free_port(), minutes), nprocs=2)
@@ -117,7 +117,7 @@ class RunTest(unittest.TestCase):
     def test_two_processes_stop_together_when_time_is_up(self):
         first, second = self.share(minutes=1)
         self.assertEqual(first[1:3], second[1:3])
-        self.assertGreaterEqual(first[1], 30)  # Not as the faster clock says.
+        self.assertGreaterEqual(first[1], 30)  # The faster clock does not decide.
 
     def test_the_rate_rises_and_falls(self):
         rates = [training.share_at(p) for p in (0, training.WARMUP, 0.5, 1)]
@@ -144,12 +144,12 @@ class TrunkTest(unittest.TestCase):
         with torch.no_grad():
             x = (pictures.permute(0, 3, 1, 2).float() - 127) / 128
             expected = F.relu6(original._bn0(original._conv_stem(x)))
-            # The original pads at the bottom and right alone: a pixel to the side.
+            # The original pads only at the bottom and right, which moves the picture by a pixel.
             got = trunk.stem(train_classifier.normalise(pictures.roll((-1, -1), (1, 2))))
-            # At the edges the zeros of the padding stand for other colours.
+            # The edges are not compared, because the zeros of the padding mean other colours there.
             error = (got - expected)[..., 1:-1, 1:-1].abs().max()
             self.assertLess(error.item(), 1e-4)
-            # The other layers, bit for bit once they pad alike.
+            # With equal padding, the other layers must match bit for bit.
             for layer in original.modules():
                 if isinstance(layer, torch.nn.Conv2d):
                     layer.static_padding = torch.nn.Identity()

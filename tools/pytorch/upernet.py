@@ -9,7 +9,7 @@ from torch import nn
 
 from pyramid import ConvModule, make_backbone
 
-POOLS = (1, 2, 3, 6)  # Bins a side.
+POOLS = (1, 2, 3, 6)  # Bins per side.
 
 
 def resize(x, size):
@@ -17,7 +17,7 @@ def resize(x, size):
 
 
 class DecodeHead(nn.Module):
-    """Maps of `widths` channels at strides 4 to 32 to logits at stride 4."""
+    """Maps with `widths` channels at strides 4 to 32 become logits at stride 4."""
 
     def __init__(self, widths, channels, classes):
         super().__init__()
@@ -50,7 +50,8 @@ class DecodeHead(nn.Module):
 
 
 def class_map(logits, input_size, picture_size):
-    """Logits [N,C,h,w] to the classes [N,H,W] of a picture: resized twice, as trained."""
+    """Converts logits [N,C,h,w] to the classes [N,H,W] of a picture. They are resized twice, as in
+    training."""
     logits = resize(logits, input_size)
     if tuple(input_size) != tuple(picture_size):
         logits = resize(logits, picture_size)
@@ -60,8 +61,8 @@ def class_map(logits, input_size, picture_size):
 def windows_of(size, crop, stride):
     """(y1, x1, y2, x2) of each window over a picture of `size`, row by row.
 
-    All are (height, width). The last of a row or a column is moved inwards, and none is
-    larger than the picture: mmsegmentation's mode "slide".
+    All arguments are (height, width). The last window of a row or a column is moved inwards, and no
+    window is larger than the picture, as in mmsegmentation's mode "slide".
     """
     starts = [[min(i * step, max(side - window, 0))
                for i in range(max(side - window + step - 1, 0) // step + 1)]
@@ -90,5 +91,5 @@ class Segmenter(nn.Module):
         self.decode_head = DecodeHead(self.backbone.widths, channels, classes)
 
     def forward(self, images):
-        """Normalised images [N,3,H,W] to logits [N,classes,H/4,W/4]."""
+        """Maps normalised images [N,3,H,W] to logits [N,classes,H/4,W/4]."""
         return self.decode_head(self.backbone(images))

@@ -1,12 +1,12 @@
-"""What a user can mend ends a training script in one line and exit status 2, no traceback.
+"""Ends a training script with one line and exit status 2 if a user can correct the error.
 
     raise UserError(f'{folder}: 3 pictures, expected at least 5')
     ...
     if __name__ == '__main__':
         user_errors.run('train_classifier', main)
 
-run() does so for UserError, for checkpoints and files that cannot be read or written, and for
-memory that is used up. All other exceptions are bugs, and keep their tracebacks.
+run() does this for UserError, for checkpoints and files that cannot be read or written, and if
+memory runs out. All other exceptions are bugs and keep their tracebacks.
 """
 
 import argparse
@@ -18,18 +18,19 @@ from coco.annotations import CocoError
 
 
 class UserError(ValueError):
-    """One line that says what was got and what was expected."""
+    """Raised with one line that says what was found and what was expected."""
 
 
 def number(kind, least=None):
-    """A type for argparse's arguments: a number of `kind`, `least` or more, else above 0."""
+    """A type for argparse's arguments: a number of `kind`, at least `least`. Without `least`, above
+    0."""
     def read(text):
         value = kind(text)
         if not (value > 0 if least is None else value >= least):
             expected = 'a number above 0' if least is None else f'{least} or more'
             raise argparse.ArgumentTypeError(f'expected {expected}, got {text}')
         return value
-    read.__name__ = kind.__name__  # For argparse's own message, of text that is no number.
+    read.__name__ = kind.__name__  # argparse names it in its message for text that is no number.
     return read
 
 
@@ -48,22 +49,24 @@ def message(error):
         return place + (error.strerror or str(error))
     if isinstance(error, (UserError, CheckpointError, CocoError)):
         return ' '.join(str(error).split())
-    # By name, as what reads files needs no PyTorch.
+    # The class is compared by its name, because scripts that only read files need no PyTorch.
     if isinstance(error, MemoryError) or type(error).__name__ == 'OutOfMemoryError':
         return 'out of memory: smaller batches or pictures need less'
     return None
 
 
 def check_writable(folder):
-    """Makes the folder; OSError if it cannot be written to. For what is written hours later."""
+    """Makes the folder. Raises OSError if it cannot be written to, because its files are written
+    hours later."""
     folder.mkdir(parents=True, exist_ok=True)
     probe = folder / '.writable'
     probe.write_bytes(b'')
-    probe.unlink(missing_ok=True)  # Another process of the run may have been sooner.
+    probe.unlink(missing_ok=True)  # Another process may have removed it.
 
 
 def run(program, main):
-    """Calls main() and ends the process as said above; when interrupted it says how to go on."""
+    """Calls main() and ends the process as described above. If interrupted, prints how to
+    resume."""
     try:
         main()
     except KeyboardInterrupt:

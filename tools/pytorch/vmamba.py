@@ -18,14 +18,14 @@ DIRECTIONS = 4
 
 
 def scan_orders(height, width, device=None):
-    """The four orders of a map's pixels: by rows, by columns, and both from the end."""
+    """The four orders of a map's pixels: by rows, by columns, and both in reverse."""
     rows = torch.arange(height * width, device=device)
     columns = rows.view(height, width).T.flatten()
     return rows, columns, rows.flip(0), columns.flip(0)
 
 
 class SS2D(nn.Module):
-    """The scanning mixer of a map [N,H,W,C] (section 4.2); each direction has its own weights."""
+    """The scanning mixer of a map [N,H,W,C] (section 4.2). Each direction has its own weights."""
 
     def __init__(self, width, inner):
         super().__init__()
@@ -51,7 +51,7 @@ class SS2D(nn.Module):
         return self.out_proj(self.out_norm(y).unflatten(1, size))
 
     def scan(self, k, u, order):
-        """Direction k's scan of u [N,L,D], whose pixels it reads in this order."""
+        """The scan of u [N,L,D] in direction k, which reads the pixels in this order."""
         u = u[:, order]
         dt, B, C = F.linear(u, self.x_proj_weight[k]).split([self.rank, 1, 1], dim=-1)
         A = -torch.exp(self.A_logs).unflatten(0, (DIRECTIONS, -1))
@@ -61,7 +61,8 @@ class SS2D(nn.Module):
 
 
 class Block(nn.Module):
-    """A mixer and an MLP, each behind a LayerNorm and added to the residual stream [N,H,W,C]."""
+    """A mixer and an MLP. Each reads the residual stream [N,H,W,C] through a LayerNorm and adds to
+    it."""
 
     def __init__(self, width, inner):
         super().__init__()
@@ -76,7 +77,8 @@ class Block(nn.Module):
 
 
 def numbered(layers):
-    """A Sequential with gaps in its numbers, where the authors' has layers without weights."""
+    """A Sequential with gaps in its numbers, at which the authors' Sequential has layers without
+    weights."""
     return nn.Sequential(collections.OrderedDict((str(i), layer) for i, layer in layers.items()))
 
 
@@ -86,7 +88,8 @@ def patch_embed(width):
 
 
 class Stage(nn.Module):
-    """Maps [N,C,H,W]. forward() gives the map before the downsample, which is applied outside."""
+    """A stage on maps [N,C,H,W]. forward() returns the map before downsampling, which is applied
+    outside."""
 
     def __init__(self, width, depth, inner, last):
         super().__init__()
@@ -102,7 +105,8 @@ class Backbone(nn.Module):
     """The network without its head."""
 
     def __init__(self, dim, depths, ratio):
-        """`dim` is the width of the first stage, `ratio` that of the scanned channels to it."""
+        """`dim` is the width of the first stage. `ratio` is the scanned channels divided by the
+        width."""
         super().__init__()
         self.widths = tuple(dim << i for i in range(4))
         self.patch_embed = patch_embed(dim)
@@ -112,7 +116,7 @@ class Backbone(nn.Module):
         self.apply(initialise)
 
     def features(self, images):
-        """Images [N,3,H,W] to the four stage maps at strides 4, 8, 16 and 32."""
+        """Maps images [N,3,H,W] to the four stage maps at strides 4, 8, 16 and 32."""
         x, maps = self.patch_embed(images), []
         for stage in self.layers:
             maps.append(stage(x))
@@ -130,6 +134,6 @@ class VMamba(Backbone):
         self.classifier.apply(initialise)
 
     def forward(self, images):
-        """Normalised images [N,3,H,W] to logits [N,num_classes]."""
+        """Maps normalised images [N,3,H,W] to logits [N,num_classes]."""
         x = self.classifier.norm(self.features(images)[-1])
         return self.classifier.head(x.mean(dim=(2, 3)))
