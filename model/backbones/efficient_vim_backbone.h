@@ -55,7 +55,7 @@ class EfficientVimBlock {
                     int states, int size, const at::Tensor& parts,
                     const ops::Implementation& implementation);
 
-  layers::Convolution dwconv1_, dwconv2_;  // Include the mix.
+  layers::Convolution dwconv1_, dwconv2_;  // Their weights include the mix.
   layers::LayerNorm norm_;
   StateMixer mixer_;
   layers::Convolution fc1_, fc2_;  // fc2 includes its weight.

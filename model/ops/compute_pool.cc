@@ -26,8 +26,8 @@ constexpr absl::Duration kCallerSpin = absl::Microseconds(100);
 // How long a worker watches a caller. A caller that has computed for less than
 // half of this time has lost its processor.
 constexpr absl::Duration kStandstill = absl::Microseconds(100);
-// If a thread loses its processor for longer than this, another process uses
-// the processor. The threads of Linux itself take less time.
+// A thread that is paused for longer than this has lost its processor to
+// another process. Threads of the Linux kernel pause it for less time.
 constexpr absl::Duration kLongPause = absl::Milliseconds(1);
 // If two pauses are further apart than this, they do not count. A process that
 // keeps computing takes a processor every few milliseconds.

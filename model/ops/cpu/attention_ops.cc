@@ -15,8 +15,8 @@ namespace {
 
 // The fewest multiplications in a part. They take about 10 us.
 constexpr int64_t kGrainProducts = 1 << 19;
-// The fewest multiplications in a part if a part has a large overhead. This is
-// a call of libtorch, or a processor that is lost to another process.
+// The fewest multiplications in a part whose overhead is large, because it
+// calls libtorch or because other processes use the processors, too.
 constexpr int64_t kLongGrainProducts = 1 << 21;
 // The number of queries in a part. Each part packs all keys of its head.
 constexpr int64_t kPartQueries = 1024;
