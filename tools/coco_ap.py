@@ -134,7 +134,7 @@ def score(truth_path, found_path):
     with contextlib.redirect_stdout(io.StringIO()):
         truth.createIndex()
         detections = read_detections(found_path, truth.imgs)
-        # This is asked first, because loadRes() makes masks from boxes if there are none.
+        # This must come before loadRes(), which makes masks from boxes if there are none.
         found_masks = any("segmentation" in d for d in detections)
         found = truth.loadRes(detections) if detections else None
     report = {

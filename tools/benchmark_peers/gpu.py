@@ -63,7 +63,7 @@ def mamba_ssm_scan():
         sys.modules['mamba_ssm'] = package
         from mamba_ssm.ops.selective_scan_interface import selective_scan_fn
         return selective_scan_fn, importlib.metadata.version('mamba-ssm')
-    except Exception as error:  # A broken installation says so in many ways.
+    except Exception as error:  # A broken installation may raise anything.
         return None, f'{type(error).__name__}: {error}'
 
 

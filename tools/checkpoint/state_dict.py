@@ -52,7 +52,7 @@ def _clean(name):
 
 
 def _prefixes(names):
-    """The number of names with the prefix of each network, by prefix."""
+    """Returns {prefix of a network: number of names that begin with it}."""
     found = {match[1] for match in map(_FIRST.match, names) if match}
     roots = set()
     for prefix in found:

@@ -79,7 +79,7 @@ def _view(tensor, shape, strides):
 
 
 def in_own_shape(name, tensor):
-    """The tensor in the shape that its authors' code gives it. `name` is its name in this code."""
+    """The tensor in the shape that its authors' code gives it. `name` is the name in their code."""
     shape, strides = tensor.shape, tensor.strides
     if _LINEAR.match(name) and shape[2:] == (1, 1):  # Older files have convolutions of one pixel.
         return _view(tensor, shape[:2], strides[:2])

@@ -30,7 +30,7 @@ class Config:
     discard: str = 'AFTER_FIRST_ATTN'
     scan: str = 'UNI'
     family: str = ''                          # A family of checkpoint.open_weights, or ''.
-    activation: str = ''                      # Of a MambaOut.
+    activation: str = ''                      # A MambaOut's; '' for others.
     picture: dict = dataclasses.field(default_factory=dict)  # Preprocessing, by the field's name.
 
 

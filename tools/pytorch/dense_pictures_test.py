@@ -21,7 +21,7 @@ from pictures import PassedOver
 
 class OutlineTest(unittest.TestCase):
     def test_packed_run_lengths(self):
-        # As pycocotools packs them.
+        # pycocotools packs the run lengths as this string.
         self.assertEqual(unpack('01f03]O00000005'), [0, 1, 22, 4, 3, 4, 3, 4, 3, 4, 3, 4, 8])
         mask = np.zeros((7, 9), np.uint8)
         mask[2:6, 3:8] = mask[0, 0] = 1
@@ -157,7 +157,7 @@ class MetricsTest(unittest.TestCase):
     def test_precision_of_three_answers(self):
         precision = Precision(2)
         scores, labels = np.array([0.9, 0.8, 0.7]), np.zeros(3, np.int64)
-        iou = np.array([[0.6, 0.1], [0.9, 0.2], [0.1, 0.5]])  # The second finds nothing new.
+        iou = np.array([[0.6, 0.1], [0.9, 0.2], [0.1, 0.5]])  # The second finds no new object.
         precision.add(iou, scores, labels, np.zeros(2, np.int64))
         # The precision is 1 up to recall 1/2, at 51 of the 101 recalls, and 2/3 at the other 50.
         self.assertAlmostEqual(precision.mean(), (51 + 50 * 2 / 3) / 101)

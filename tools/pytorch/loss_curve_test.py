@@ -57,7 +57,7 @@ class LossCurveTest(unittest.TestCase):
     def test_a_growing_curve_keeps_means(self):
         curve = loss_curve.Curve(most=4)
         for step in range(1, 24):
-            curve = loss_curve.Curve(4, curve.state)  # As a resumed run has it.
+            curve = loss_curve.Curve(4, curve.state)  # A resumed run restores it like this.
             curve.add(step, float(step))
         self.assertEqual(curve.points, [(8, 4.5), (16, 12.5)])
 

@@ -39,7 +39,7 @@ class Learner(dense_training.Learner):
 
     def __init__(self, model, start, weights):
         super().__init__(model, start)
-        self.weights = weights  # Of each class in the loss; 0 if it is not taught.
+        self.weights = weights  # The weight of each class in the loss; 0 if not taught.
 
     def batch(self, rng, examples):
         """A random batch: pictures uint8 [N,H,W,3] and their maps [N,H,W]."""
