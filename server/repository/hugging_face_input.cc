@@ -130,14 +130,15 @@ absl::StatusOr<Statement> ReadLevel(const MemberLevel& level) {
 // values, because the server divides pixels by 255.
 absl::Status ReadNormalization(const MemberLevel& level, Statement* stated) {
   const Member normalize = level.At("do_normalize");
+  absl::Status status;
   if (normalize.value == false) {
     (*stated)[kMean] = {{0, 0, 0}, normalize};
     (*stated)[kStd] = {{1, 1, 1}, normalize};
-    return absl::OkStatus();
+  } else {
+    status.Update(
+        ReadColours(level, "image_mean", -kMostColour, &(*stated)[kMean]));
+    status.Update(ReadColours(level, "image_std", 0, &(*stated)[kStd]));
   }
-  absl::Status status =
-      ReadColours(level, "image_mean", -kMostColour, &(*stated)[kMean]);
-  status.Update(ReadColours(level, "image_std", 0, &(*stated)[kStd]));
   const Member factor = level.At("rescale_factor");
   if (!factor.is_missing() &&
       (!factor.value.is_number() || factor.value <= 0 || factor.value > 1)) {

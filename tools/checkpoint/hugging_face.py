@@ -132,9 +132,9 @@ def _read_normalization(level, stated):
     normalize = level.at('do_normalize')
     if normalize.value is False:
         stated['mean'], stated['std'] = ((0, 0, 0), normalize), ((1, 1, 1), normalize)
-        return
-    _read_colours(level, 'image_mean', -_MAX_COLOUR, 'mean', stated)
-    _read_colours(level, 'image_std', 0, 'std', stated)
+    else:
+        _read_colours(level, 'image_mean', -_MAX_COLOUR, 'mean', stated)
+        _read_colours(level, 'image_std', 0, 'std', stated)
     factor = level.at('rescale_factor')
     if factor.value is not None and not (_is_number(factor.value) and 0 < factor.value <= 1):
         raise factor.refuse('a number above 0, at most 1')
