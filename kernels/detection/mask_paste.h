@@ -16,38 +16,40 @@ struct PixelRect {
   int height() const { return bottom - top; }
 };
 
-// Pastes an instance's mask into its box in the picture. Pixel (x, y) samples
-// the mask bilinearly at u = (x + 0.5 - x1) / (x2 - x1) * side - 0.5 (v
-// likewise), where cells outside of the mask count as 0. It is set if the
-// sample is >= threshold.
+// Pastes the mask of an object into the object's box in a picture. Samples the
+// mask bilinearly for each pixel (x, y), at column u and row v:
+//   u = (x + 0.5 - x1) / (x2 - x1) * side - 0.5
+//   v = (y + 0.5 - y1) / (y2 - y1) * side - 0.5
+// Cells outside of the mask count as 0. The pixel is set if the sample is >=
+// threshold.
 // Source: docs/heads.md, "Masks"; Mask R-CNN (arXiv 1703.06870).
 struct MaskPasteArgs {
   const float* mask;  // [side, side] probabilities
   int side;
-  float x1, y1, x2, y2;  // The box in the picture's pixels.
+  float x1, y1, x2, y2;  // The box, in pixels of the picture.
   float threshold;
   PixelRect area;  // The result of MaskArea().
   uint8_t* out;    // [area.height(), area.width()] 0 or 1, written
 };
 
-// Returns the pixels of a picture that a mask with this box can set:
-// [floor(x1) - 1, ceil(x2) + 1) inside the picture, y likewise. Empty for a box
-// that is outside the picture or not finite, or whose width or height is not
-// positive.
+// Returns the part of a picture that a mask with this box can set. Its columns
+// are [floor(x1) - 1, ceil(x2) + 1) and its rows are [floor(y1) - 1, ceil(y2) +
+// 1), limited to the picture. The part is empty if the box is outside the
+// picture, is not finite, or has a width or height <= 0.
 PixelRect MaskArea(float x1, float y1, float x2, float y2, int picture_height,
                    int picture_width);
 
-// Returns the two mask cells that each of `count` pixels from `first` on
-// samples on one axis, and their weights. The box extends from `begin` to
-// `end`. Cells outside the mask have weight 0.
+// Returns, for one axis, the two mask cells that each pixel samples and the
+// weights of these cells. The pixels are first .. first + count - 1, and the
+// box extends from `begin` to `end`. Cells outside the mask have weight 0.
 ResizeTaps PasteTaps(float begin, float end, int side, int first, int count);
 
 // Runs on the calling thread.
 void MaskPasteCpu(const MaskPasteArgs& args, CpuIsa isa = ActiveCpuIsa());
 
-// MaskPasteCpu chooses among these, one per instruction set. All set the same
-// pixels. `columns` and `rows` hold the two mask cells and their weights for
-// each column and row of the area.
+// MaskPasteCpu() calls one of these, depending on the instruction set. All set
+// the same pixels. `columns` and `rows` are the results of PasteTaps() for the
+// columns and the rows of the area.
 void MaskPasteScalar(const MaskPasteArgs& args, const ResizeTaps& columns,
                      const ResizeTaps& rows);
 void MaskPasteAvx2(const MaskPasteArgs& args, const ResizeTaps& columns,

@@ -6,7 +6,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Limits `value`, a whole number or a NaN, to [0, limit]; a NaN becomes 0.
+// Returns `value`, which must be a whole number or a NaN, limited to [0,
+// limit]. Returns 0 for a NaN.
 int Clamp(float value, int limit) {
   if (!(value > 0)) return 0;
   return value < static_cast<float>(limit) ? static_cast<int>(value) : limit;
@@ -23,7 +24,8 @@ ResizeTaps PasteTaps(float begin, float end, int side, int first, int count) {
     const float place = (static_cast<float>(first + i) + 0.5f - begin) /
                             (end - begin) * static_cast<float>(side) -
                         0.5f;
-    // Other positions are outside the mask, and may be too large for an int.
+    // Skips positions at which both cells are outside the mask. Such positions
+    // may be too large for an int.
     if (!(place > -1.0f && place < static_cast<float>(side))) continue;
     const int cell = place < 0 ? -1 : static_cast<int>(place);  // Rounded down.
     const float low = static_cast<float>(cell);
@@ -37,7 +39,8 @@ ResizeTaps PasteTaps(float begin, float end, int side, int first, int count) {
 
 PixelRect MaskArea(float x1, float y1, float x2, float y2, int picture_height,
                    int picture_width) {
-  // The differences are not finite if a coordinate is not or if they overflow.
+  // A difference is not finite if a coordinate is not finite or if the
+  // subtraction overflows.
   if (!(x2 > x1 && y2 > y1 && std::isfinite(x2 - x1) &&
         std::isfinite(y2 - y1))) {
     return {};

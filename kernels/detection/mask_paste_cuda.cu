@@ -3,26 +3,27 @@
 #include "kernels/detection/mask_paste_cuda.h"
 #include "simt/simt.h"
 
-// This file is compiled without contraction of multiplications and additions.
-// Every value is rounded as in the scalar loop, so that the pixels are the
-// same.
+// The compiler must not fuse multiplications with additions in this file (no
+// contraction). Every value is therefore rounded as in MaskPasteScalar(), and
+// the same pixels are set.
 namespace sfmamba::kernels {
 namespace {
 
-// A block computes every kSlices-th band of kRows rows of a mask, whatever the
-// mask's size. Each warp computes a row of a band.
+// A mask's area is divided into bands of kRows rows. kSlices blocks compute
+// each mask, whatever its size: block i computes the bands i, i + kSlices, and
+// so on. Each warp computes a row of a band, kColumns pixels at a time.
 constexpr int kColumns = 32;
 constexpr int kRows = 8;
 constexpr int kSlices = 16;
 
-// The mask cells that a pixel reads on one axis.
+// The two mask cells that a pixel samples on one axis, and their weights.
 struct Cells {
   int low, high;
   float low_weight, high_weight;  // 0 for cells outside of the mask.
 };
 
-// Returns the cells of pixel `pixel` of a box from `begin` to `end`, as
-// PasteTaps() in mask_paste_cpu.cc does.
+// Returns the same cells and weights as PasteTaps() in mask_paste_cpu.cc for
+// one pixel of the picture. The box extends from `begin` to `end`.
 __device__ Cells CellsOf(int pixel, float begin, float end, int side) {
   const float place = (static_cast<float>(pixel) + 0.5f - begin) /
                           (end - begin) * static_cast<float>(side) -
@@ -37,7 +38,7 @@ __device__ Cells CellsOf(int pixel, float begin, float end, int side) {
           cell + 1 < side ? place - floor : 0.0f};
 }
 
-// Grid: x is the mask, y a slice of it.
+// Grid: x is the mask, y selects every kSlices-th band of its rows.
 __global__ void MaskPasteKernel(const MaskPasteArgs* masks) {
   const MaskPasteArgs& args = masks[blockIdx.x];
   const int side = args.side;

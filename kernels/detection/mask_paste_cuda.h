@@ -8,10 +8,12 @@
 namespace sfmamba::kernels {
 
 // Pastes `count` masks and sets the same pixels as MaskPasteScalar(). The
-// masks' outputs must not overlap. `masks`, [count], and all pointers in it are
-// device pointers. Masks with an empty area are skipped.
+// masks' outputs must not overlap. `masks` has `count` elements. It and all
+// pointers in its elements are device pointers. Masks with an empty area are
+// skipped.
 //
-// Enqueues on `stream` and returns. INTERNAL if the launch is refused.
+// Enqueues the work on `stream` and does not wait for it. Returns INTERNAL if
+// CUDA refuses the launch.
 absl::Status MaskPasteCuda(const MaskPasteArgs* masks, int count,
                            CudaStream stream);
 

@@ -1,5 +1,6 @@
-// Mask pasting over a vector type V, with a pixel in each lane. The files of
-// one instruction set include this header and choose V.
+// Pastes masks by vectors of type V, one pixel per lane. mask_paste_isa.cc
+// includes this header and is compiled once for each instruction set, with its
+// V.
 #ifndef SFMAMBA_KERNELS_DETECTION_MASK_PASTE_SIMD_H_
 #define SFMAMBA_KERNELS_DETECTION_MASK_PASTE_SIMD_H_
 
@@ -9,8 +10,9 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Mask rows resized to columns [begin, begin + count) of the area. The last two
-// rows are kept, since neighbouring pixel rows share them.
+// Resizes rows of the mask to columns [begin, begin + count) of the area.
+// Caches the last two resized rows, because neighbouring pixel rows sample the
+// same mask rows.
 class StretchedRows {
  public:
   static constexpr int kMaxColumns = 256;
@@ -22,8 +24,8 @@ class StretchedRows {
         weight_(columns.weight.data() + 2 * begin),
         count_(count) {}
 
-  // Returns the resized row, [count]. It stays valid during the next call, if
-  // that asks for a neighbouring row.
+  // Returns the resized mask row, [count]. The values stay valid after the next
+  // call of Get() if that call asks for a neighbouring row.
   const float* Get(int mask_row) {
     const int slot = mask_row % 2;
     if (kept_[slot] != mask_row) {

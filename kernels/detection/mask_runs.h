@@ -9,35 +9,39 @@
 
 namespace sfmamba::kernels {
 
-// The pixels that MaskPaste sets, bit for bit, as runs along rows or columns,
-// without a look at each pixel.
+// Finds exactly the pixels that MaskPaste sets, as runs along rows or columns,
+// without sampling every pixel.
 //
-// Along a line the sample is linear between two cells of the mask. Where both
-// cells are far from the threshold on the same side, all pixels between them
-// are alike. Elsewhere the crossing is computed, and only pixels that are so
-// near to it that rounding may decide are sampled as MaskPaste samples them.
+// Along a line (a row or a column of the picture), the sample changes linearly
+// between two cells of the mask. If both cells are clearly above the threshold,
+// all pixels between them are set. If both are clearly below it, none is set.
+// Otherwise, the position where the sample crosses the threshold is computed.
+// Only pixels so near this position that rounding may decide are sampled as in
+// MaskPaste.
 struct MaskRunsArgs {
   const float* mask;  // [side, side] probabilities
   int side;
-  float x1, y1, x2, y2;  // The box in the picture's pixels.
+  float x1, y1, x2, y2;  // The box, in pixels of the picture.
   float threshold;
   PixelRect area;  // The result of MaskArea().
-  bool by_rows;    // Lines are rows; else columns.
-  // The lines, inside `area`; counted, as all edges are, in the picture.
+  bool by_rows;    // Whether lines are rows; if false, lines are columns.
+  // The lines to compute, [begin, end), which must be inside `area`. Lines and
+  // the edges of runs are numbered from the picture's top left corner.
   int begin, end;
 };
 
-// Appends the lines' runs. Runs on the calling thread. kScalar samples each
-// pixel and is the reference; so is done for a `side` above 60.
+// Appends the runs of the lines to `runs`. Works on the calling thread.
+// CpuIsa::kScalar is the reference and samples each pixel. If `side` is above
+// 60, the other instruction sets sample each pixel too.
 void MaskRunsCpu(const MaskRunsArgs& args, base::LineRuns* runs,
                  CpuIsa isa = ActiveCpuIsa());
 
-// Tells for some lines which cells along them are far from the threshold. Cell
-// k of line i has the value
+// Finds the cells along some lines that are far from the threshold. Cell k of
+// line i has the value
 //   weight[2*i] * cells[k*side + index[2*i]] +
 //   weight[2*i+1] * cells[k*side + index[2*i+1]]
-// It sets bit k of above[i] if that is > high, of below[i] if it is < low, and
-// clears the other bits.
+// Bit k of above[i] is set if this value is > high. Bit k of below[i] is set if
+// this value is < low. All other bits are cleared.
 struct FarCellsArgs {
   const float* cells;  // [side, side], side <= 64
   int side;
@@ -49,7 +53,8 @@ struct FarCellsArgs {
   uint64_t* below;  // [lines]
 };
 
-// MaskRunsCpu chooses among these, one per instruction set.
+// Write `above` and `below`. MaskRunsCpu() calls one of these, depending on the
+// instruction set.
 void MaskRunsAvx2(const FarCellsArgs& args);
 void MaskRunsAvx512(const FarCellsArgs& args);
 

@@ -10,26 +10,29 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Along a line two bits stand before the cells' and two behind: the zeros that
-// MaskPaste reads outside of the mask, from which it goes to the first cell and
-// to which it goes from the last one.
+// A line's word has one bit per cell, plus kMargin bits before the first cell
+// and kMargin bits after the last one. The additional bits represent the zeros
+// that MaskPaste reads outside of the mask.
 constexpr int kMargin = 2;
 constexpr int kMaxSide = 64 - 2 * kMargin;
-// Lines whose far cells are found together.
+// The number of lines whose far cells are found by one call.
 constexpr int kStrip = 256;
-// Most that rounding changes a sample by, as a part of the mask's largest
-// value, with a wide margin.
+// An upper limit of a sample's rounding error, with a wide margin. It is
+// relative to the largest absolute value of the mask and the threshold.
 constexpr float kRounding = 1.0f / (1 << 18);
-// Larger values could overflow when they are subtracted.
+// Subtracting mask values that are not below this limit could overflow. Such
+// masks are sampled pixel by pixel.
 constexpr float kLargest = 1e30f;
 
-// The cells that the pixels of the lines sample, on each axis.
+// The mask cells that the pixels of the lines sample on each axis, and their
+// weights.
 struct Taps {
   ResizeTaps columns, rows;
 };
 
-// MaskPaste's sample at a pixel, which is counted from the first one of the
-// first line: the same operations in the same order.
+// Returns the sample that MaskPaste computes for a pixel, by the same
+// operations in the same order. `x` and `y` are relative to the first pixel of
+// the first line.
 float Sample(const MaskRunsArgs& args, const Taps& taps, int x, int y) {
   const int* columns = &taps.columns.index[2 * x];
   const float* column_weights = &taps.columns.weight[2 * x];
@@ -41,13 +44,14 @@ float Sample(const MaskRunsArgs& args, const Taps& taps, int x, int y) {
                                         column_weights[1] * low[columns[1]]);
 }
 
-// Writes the edges of one line from calls that go along its pixels.
+// Writes the edges of one line's runs. Callers report changes in the order of
+// the pixels.
 class EdgeWriter {
  public:
-  // Callers count pixels from `first`.
+  // Pixel numbers in later calls are relative to `first`.
   EdgeWriter(int first, base::LineRuns* runs) : first_(first), runs_(*runs) {}
 
-  // From pixel `at` on the line is set, or it is not.
+  // Reports that the line's pixels from `at` on are set or not set.
   void Become(bool set, int at) {
     if (set == set_) return;
     runs_.edges.push_back(first_ + at);
@@ -79,7 +83,7 @@ void SampleEachPixel(const MaskRunsArgs& args, const Taps& taps,
   }
 }
 
-// Finds the runs of a mask's lines by the values of its cells.
+// Finds the runs of a mask's lines from the values of the mask's cells.
 class RunFinder {
  public:
   RunFinder(const MaskRunsArgs& args, const Taps& taps, CpuIsa isa,
@@ -140,10 +144,11 @@ class RunFinder {
   }
 
  private:
-  // Band b is the pixels between the cells b - kMargin and b - kMargin + 1.
+  // The number of bands in a line. Band b is the range of pixels between the
+  // cells b - kMargin and b - kMargin + 1.
   int bands() const { return args_.side + 2 * kMargin - 1; }
 
-  // Sets bands_ and between_ by MaskPaste's weights.
+  // Sets bands_ and between_ from MaskPaste's weights.
   void FindBands() {
     const int side = args_.side, pixels = along_.index.size() / 2;
     between_.resize(pixels);
@@ -166,7 +171,7 @@ class RunFinder {
     }
   }
 
-  // The value of cell k of a line; 0 outside of the mask.
+  // Returns the value of cell k of a line, or 0 if k is outside of the mask.
   float Cell(int line, int k) const {
     if (k < 0 || k >= args_.side) return 0;
     const float* cells = &cells_[k * args_.side];
@@ -175,14 +180,15 @@ class RunFinder {
     return weight[0] * cells[index[0]] + weight[1] * cells[index[1]];
   }
 
-  // Bit b of `set` or `unset`: all pixels of band b are set or unset.
+  // Writes the runs of one line. Bit b of `set` is 1 if all pixels of band b
+  // are known to be set. Bit b of `unset` is 1 if all are known to be unset.
   void FindRuns(int line, uint64_t set, uint64_t unset) {
     EdgeWriter edges(first_pixel_, &runs_);
     const uint64_t all = (uint64_t{1} << bands()) - 1;
-    int done = 0;  // Bands written.
+    int done = 0;  // The number of bands written.
     for (uint64_t mixed = all & ~(set | unset);; mixed &= mixed - 1) {
       const int band = mixed == 0 ? bands() : __builtin_ctzll(mixed);
-      if (bands_[done] < bands_[band]) {  // Bands without edges.
+      if (bands_[done] < bands_[band]) {  // Not empty.
         edges.Become((set >> done & 1) != 0, bands_[done]);
       }
       if (mixed == 0) break;
@@ -192,7 +198,7 @@ class RunFinder {
     edges.End(between_.size());
   }
 
-  // Writes the edges of a band that is not alike as a whole.
+  // Writes the edges of a band in which some pixels may be set and others not.
   void Cross(int line, int band, EdgeWriter* edges) {
     const int begin = bands_[band], end = bands_[band + 1];
     if (begin == end) return;
@@ -217,8 +223,8 @@ class RunFinder {
     if (sampled_end < end) edges->Become(change > 0, sampled_end);
   }
 
-  // The first pixel of [begin, end) that lies at `place` or behind it, between
-  // 0 and 1, or `end`.
+  // Returns the first pixel of [begin, end) whose position between_ is >=
+  // `place`. Returns `end` if there is none.
   int Find(int begin, int end, float place) const {
     const float guess = (place - between_[begin]) * pixels_per_cell_;
     int i = begin;
@@ -234,14 +240,16 @@ class RunFinder {
   const Taps& taps_;
   const CpuIsa isa_;
   base::LineRuns& runs_;
-  const ResizeTaps& along_;   // Taps of a line's pixels.
-  const ResizeTaps& across_;  // Taps of the lines.
+  const ResizeTaps& along_;   // Cells and weights of each pixel in a line.
+  const ResizeTaps& across_;  // Cells and weights of each line.
   const int first_pixel_;
   const float pixels_per_cell_;
-  std::vector<float> cells_;  // [side, side]: along the lines, across them
+  std::vector<float> cells_;  // [cells along a line, cells across lines]
   float rounding_;
-  std::array<int, 64> bands_;  // Where each band begins; then where all end.
-  // Where a pixel lies between its band's cells, 0 to 1. Ascending in a band.
+  // The first pixel of each band, followed by the number of pixels.
+  std::array<int, 64> bands_;
+  // Each pixel's position between the two cells of its band, from 0 to 1. The
+  // positions ascend within a band.
   std::vector<float> between_;
 };
 

@@ -1,6 +1,7 @@
-// The search for cells that are far from a mask's threshold. The loops are
-// plain; the files of one instruction set include this header, and the compiler
-// puts neighbouring lines into the lanes of its vectors.
+// Finds the mask cells that are far from the threshold. mask_runs_isa.cc
+// includes this header and is compiled once for each instruction set. The code
+// contains no vector types, because the compiler vectorizes the loop over
+// neighbouring lines by itself.
 #ifndef SFMAMBA_KERNELS_DETECTION_MASK_RUNS_SIMD_H_
 #define SFMAMBA_KERNELS_DETECTION_MASK_RUNS_SIMD_H_
 
@@ -11,8 +12,9 @@
 namespace sfmamba::kernels {
 namespace {
 
-// For cell k of the lines [begin, end), all of which lie between two cells
-// whose values are `left` and `right`.
+// Sets the bits of cell k of the lines [begin, end) in `above` and `below`. All
+// these lines must lie between the same two mask cells, whose values are `left`
+// and `right`.
 inline void CompareCell(const FarCellsArgs& args, int k, int begin, int end,
                         float left, float right) {
   const float* weight = args.weight;

@@ -7,43 +7,47 @@
 
 namespace sfmamba::kernels {
 
-// Greedy non-maximum suppression within each group. Boxes are visited from the
-// best score down; of equal scores, the lower index comes first. A box is kept
-// unless its IoU with a kept box of its group is greater than `iou_threshold`.
+// Greedy non-maximum suppression within each group. Visits the boxes in order
+// of descending score. If scores are equal, the box with the lower index comes
+// first. A box is kept unless its IoU with an already kept box of the same
+// group is greater than `iou_threshold`.
 //
-// As in the reference, boxes are first shifted in fp32 by group * (m + 1),
-// where m is the largest coordinate of all boxes. The rounding of this shift
-// decides borderline cases. An IoU of 0 / 0 suppresses nothing. A NaN score
-// counts as the lowest. With boxes that are not finite, the choice is
-// unspecified but memory-safe.
+// As in torchvision's batched_nms, each box is first shifted in fp32 by group *
+// (m + 1), where m is the largest coordinate of all boxes. The rounding of this
+// shift decides borderline cases. An IoU of 0 / 0 suppresses nothing. A NaN
+// score counts as the lowest score. If boxes are not finite, it is unspecified
+// which boxes are kept, but memory accesses stay in bounds.
 // Source: docs/heads.md, "Non-maximum suppression"; torchvision's batched_nms.
 struct NmsArgs {
   int num_boxes;
   const float* boxes;   // [num_boxes, 4] x1, y1, x2, y2, all >= 0, finite
   const float* scores;  // [num_boxes], finite
-  // [num_boxes], >= 0. Memory grows with the largest. Null means that all boxes
-  // are in one group, without a shift.
+  // [num_boxes], >= 0. The memory use grows with the largest group number. Null
+  // means that all boxes are in one group and are not shifted.
   const int32_t* groups;
   float iou_threshold;
-  int max_kept;   // The search ends when this many boxes are kept.
-  int32_t* kept;  // [min(max_kept, num_boxes)] indices, best first, written
+  int max_kept;  // The search ends when this many boxes are kept.
+  // Written: the indices of the kept boxes, best first. Has room for
+  // min(max_kept, num_boxes) indices.
+  int32_t* kept;
 };
 
-// Returns the number of boxes kept, which is the same for every instruction
-// set, as are the boxes. Runs on the calling thread.
+// Returns the number of kept boxes. Every instruction set keeps the same boxes.
+// Runs on the calling thread.
 int NmsCpu(const NmsArgs& args, CpuIsa isa = ActiveCpuIsa());
 
-// The reference, which NmsCpu calls for kScalar. Each kept box removes later
-// ones.
+// The reference implementation, which NmsCpu() calls for CpuIsa::kScalar. Each
+// kept box removes the later boxes that overlap it.
 int NmsScalar(const NmsArgs& args);
 
-// A shifted box and its area.
+// A box after the shift by its group (see NmsArgs), and the box's area.
 struct NmsBox {
   float x1, y1, x2, y2, area;
 };
 
-// Shifted boxes as one array per coordinate. The arrays are padded to a
-// multiple of kPadding; the areas in the padding are NaN.
+// Shifted boxes, stored as one array per coordinate. Each array is padded to a
+// multiple of kPadding elements. The padding of `area` is NaN, so that padding
+// overlaps no box.
 struct NmsColumns {
   static constexpr int kPadding = 16;
 
@@ -51,8 +55,8 @@ struct NmsColumns {
   const float *x1, *y1, *x2, *y2, *area;  // [count]
 };
 
-// The inner loop of NmsCpu for the other instruction sets. Returns whether the
-// IoU of `box` with any of `kept` is greater than `iou_threshold`.
+// NmsCpu() calls these for AVX2 and AVX-512. They return true if the IoU of
+// `box` with any box in `kept` is greater than `iou_threshold`.
 bool OverlapsAnyAvx2(const NmsColumns& kept, const NmsBox& box,
                      float iou_threshold);
 bool OverlapsAnyAvx512(const NmsColumns& kept, const NmsBox& box,

@@ -31,7 +31,7 @@ std::vector<NmsBox> ShiftedBoxes(const NmsArgs& args) {
   return boxes;
 }
 
-// Returns all boxes' indices, the best score first.
+// Returns the indices of all boxes in order of descending score.
 std::vector<int32_t> BestFirst(const NmsArgs& args) {
   struct Entry {
     float score;
@@ -57,7 +57,8 @@ float Iou(const NmsBox& a, const NmsBox& b) {
   return overlap / (a.area + b.area - overlap);
 }
 
-// The kept boxes of each group. All groups share one array per coordinate.
+// The kept boxes of each group. There is one array per coordinate, in which
+// each group has a range.
 class KeptBoxes {
  public:
   explicit KeptBoxes(const NmsArgs& args) {

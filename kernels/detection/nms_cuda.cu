@@ -5,17 +5,17 @@
 #include "kernels/detection/nms_cuda.h"
 #include "simt/simt.h"
 
-// There are four kernels. They survey an image's boxes, sort them, find the
-// pairs that overlap, and sweep over the boxes from the best one down. This
-// file is compiled without contraction of multiplications and additions. Shifts
-// and IoUs are rounded as in the scalar loop, so that every decision is the
-// same.
+// Four kernels run one after another. They find the largest coordinate of an
+// image's boxes, sort the boxes by score, find the pairs that overlap, and
+// select the boxes to keep. The compiler must not fuse multiplications with
+// additions in this file (no contraction). Shifts and IoUs are therefore
+// rounded as in NmsScalar(), and the same boxes are kept.
 namespace sfmamba::kernels {
 namespace {
 
 constexpr int kLanes = 32;
 constexpr unsigned kAll = 0xffffffff;
-// Boxes in a tile. A 64-bit word has a bit for each.
+// The number of boxes in a tile. A 64-bit word has one bit per box of a tile.
 constexpr int kTile = 64;
 constexpr int kMaxTiles = kNmsCudaMaxBoxes / kTile;
 
@@ -24,13 +24,13 @@ using Box = simt::Vector<float, 4>;  // x1, y1, x2, y2
 // The scratch memory. Each array holds the values of all images, one after
 // another. Sorted boxes are ordered from the best score down.
 struct Scratch {
-  Box* boxes;  // [num_boxes] the sorted boxes, shifted
-  // [tiles][tiles * kTile], set for tiles t from that of box i on. Bit j of
-  // word [t][i] tells whether sorted boxes i and t * kTile + j overlap, so that
-  // the former, if kept, removes the latter.
+  Box* boxes;  // [num_boxes] The sorted boxes, shifted.
+  // [tiles][tiles * kTile] words. Bit j of word [t][i] is 1 if sorted box i, if
+  // kept, removes sorted box t * kTile + j because the two overlap. A box only
+  // removes boxes after it, so word [t][i] is written only if t >= i / kTile.
   uint64_t* overlaps;
-  int32_t* order;   // [num_boxes] the sorted boxes' indices
-  int32_t* groups;  // [num_boxes] the sorted boxes' groups
+  int32_t* order;   // [num_boxes] The sorted boxes' indices.
+  int32_t* groups;  // [num_boxes] The sorted boxes' groups.
   float* largest;   // The largest coordinate of boxes with a group >= 0.
   int* present;     // The number of boxes with a group >= 0.
 };
@@ -43,7 +43,8 @@ __host__ __device__ constexpr int64_t Words(int num_boxes) {
   return Tiles(num_boxes) * Tiles(num_boxes) * kTile;
 }
 
-// Divides `memory` into the arrays for all images.
+// Returns the addresses of the arrays in `memory`, which holds the arrays of
+// all images.
 Scratch Divide(void* memory, int num_images, int num_boxes) {
   const int64_t count = int64_t{num_images} * num_boxes;
   Scratch scratch;
@@ -81,7 +82,8 @@ struct Image {
   const int32_t* groups;
 };
 
-// Min() and Max() return b if either argument is a NaN, like nms_cpu.cc's.
+// Like Min() and Max() in nms_cpu.cc, these return b if either argument is a
+// NaN.
 __device__ float Min(float a, float b) { return a < b ? a : b; }
 __device__ float Max(float a, float b) { return a > b ? a : b; }
 
@@ -89,8 +91,8 @@ __device__ float Max(float a, float b) { return a > b ? a : b; }
 
 constexpr int kSurveyThreads = 512;
 
-// Counts an image's boxes with a group >= 0 and finds their largest coordinate.
-// Grid: x is the image.
+// Counts an image's boxes with a group >= 0 and finds the largest coordinate of
+// these boxes. Grid: x is the image.
 __global__ void SurveyKernel(NmsCudaArgs args, Scratch all) {
   const Scratch scratch = OfImage(all, blockIdx.x, args.num_boxes);
   const Image image(args, blockIdx.x);
@@ -107,7 +109,7 @@ __global__ void SurveyKernel(NmsCudaArgs args, Scratch all) {
   __shared__ simt::Shared<int, 2> totals;
   if (threadIdx.x < 2) totals[threadIdx.x] = 0;
   __syncthreads();
-  // Non-negative floats compare like their bits as integers.
+  // Non-negative floats have the same order as their bits, read as integers.
   atomicMax(&totals[0], __float_as_int(largest));
   atomicAdd(&totals[1], present);
   __syncthreads();
@@ -119,19 +121,20 @@ __global__ void SurveyKernel(NmsCudaArgs args, Scratch all) {
 
 // ---- Sort: a box's rank is the number of boxes that come before it ----
 
-// A block ranks kLanes boxes; each of its warps compares them with a part of
-// the others. Comparing all pairs is no bottleneck, since the next kernel
-// visits all pairs too and does more work for each.
+// A block ranks kLanes boxes. Each warp of the block compares these boxes with
+// a different part of the image's boxes. Sorting may compare all pairs of boxes
+// because the next kernel visits all pairs as well and does more work for each
+// pair.
 constexpr int kSortWarps = 8;
 constexpr int kSortThreads = kSortWarps * kLanes;
-constexpr int kKeys = 1024;  // Keys in shared memory at a time.
+constexpr int kKeys = 1024;  // Sort keys that fit into shared memory.
 constexpr uint64_t kAbsent = ~uint64_t{0};
 
 // Returns a key that orders boxes by descending score, then by ascending index.
 __device__ uint64_t SortKey(const Image& image, int i) {
   if (image.Group(i) < 0) return kAbsent;
   float score = Max(image.scores[i], -__builtin_inff());
-  if (score == 0) score = 0;  // Minus zero is zero.
+  if (score == 0) score = 0;  // -0 equals 0.
   const int bits = __float_as_int(score);
   const unsigned falling = bits >= 0 ? 0x7fffffffu - bits : bits;
   return uint64_t{falling} << 32 | static_cast<unsigned>(i);
@@ -144,7 +147,8 @@ __device__ Box Shifted(const Image& image, int i, float largest) {
   return box;
 }
 
-// Grid: x is over boxes, y is the image.
+// Writes an image's boxes, indices and groups in sorted order. Grid: each x is
+// kLanes boxes, y is the image.
 __global__ void SortKernel(NmsCudaArgs args, Scratch all) {
   const Scratch scratch = OfImage(all, blockIdx.y, args.num_boxes);
   const Image image(args, blockIdx.y);
@@ -191,8 +195,9 @@ __device__ float Iou(const Box& a, float a_area, const Box& b, float b_area) {
   return overlap / (a_area + b_area - overlap);
 }
 
-// Grid: x is the tile of the boxes that may be removed, y the tile of the boxes
-// that may remove them, z the image. Each thread has one box of tile y.
+// Writes Scratch::overlaps. Grid: x is the tile of the boxes that may be
+// removed, y is the tile of the boxes that may remove them, z is the image.
+// Each thread compares one box of tile y with all boxes of tile x.
 __global__ void OverlapsKernel(NmsCudaArgs args, Scratch all) {
   const Scratch scratch = OfImage(all, blockIdx.z, args.num_boxes);
   const int present = *scratch.present;
@@ -236,8 +241,9 @@ __device__ int CountBits(uint64_t word) {
          __popc(static_cast<unsigned>(word >> 32));
 }
 
-// Returns which of a tile's `count` boxes are kept: those that are not in
-// `struck` and not removed by an earlier kept box of the tile.
+// Returns one bit for each of a tile's `count` boxes, which is 1 if the box is
+// kept. A box is kept if its bit in `struck` is 0 and no earlier kept box of
+// the tile removes it.
 __device__ uint64_t Keep(uint64_t struck, int count,
                          simt::Shared<uint64_t, kTile>& overlaps) {
   uint64_t kept = 0;
@@ -249,14 +255,16 @@ __device__ uint64_t Keep(uint64_t struck, int count,
   return kept;
 }
 
-// Selects the boxes to keep, tile by tile from the best one down. Grid: x is
-// the image.
+// Selects the boxes to keep, tile by tile, beginning with the best boxes. Grid:
+// x is the image.
 __global__ void SweepKernel(NmsCudaArgs args, Scratch all, int most) {
   const Scratch scratch = OfImage(all, blockIdx.x, args.num_boxes);
   const int thread = threadIdx.x;
   const int present = *scratch.present;
   int32_t* const out = args.kept + int64_t{blockIdx.x} * most;
-  // The boxes kept in earlier tiles, and the overlaps within this tile.
+  // `kept` has a bit for each kept box of earlier tiles. `overlaps` holds the
+  // overlaps between boxes of this tile. `struck` has a word for each warp,
+  // with a bit for each box of this tile that the warp found to be removed.
   __shared__ simt::Shared<uint64_t, kMaxTiles> kept;
   __shared__ simt::Shared<uint64_t, kTile> overlaps;
   __shared__ simt::Shared<uint64_t, kSweepThreads / kLanes> struck;

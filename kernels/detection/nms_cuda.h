@@ -10,8 +10,8 @@
 namespace sfmamba::kernels {
 
 // Non-maximum suppression as in kernels/detection/nms.h, for several images
-// independently. Boxes with a group below 0 are ignored, so that the caller
-// need not compact the others. All pointers are device pointers.
+// independently. Boxes with a negative group are ignored, so the caller need
+// not remove such boxes from the arrays. All pointers are device pointers.
 struct NmsCudaArgs {
   int num_images;
   int num_boxes;  // Boxes per image, at most kNmsCudaMaxBoxes.
@@ -19,26 +19,28 @@ struct NmsCudaArgs {
   // aligned.
   const float* boxes;
   const float* scores;  // [num_images, num_boxes], finite
-  // [num_images, num_boxes]; boxes below 0 are ignored. Null means that all
-  // boxes are in one group, without a shift.
+  // [num_images, num_boxes]. Boxes with a negative group are ignored. Null
+  // means that all boxes of an image are in one group and are not shifted.
   const int32_t* groups;
   float iou_threshold;
-  int max_kept;  // The most boxes to keep in each image.
-  // [num_images, min(max_kept, num_boxes)], written: indices into the image's
-  // boxes, best first, then -1.
+  int max_kept;  // Keeps at most this many boxes of each image.
+  // Written, [num_images, min(max_kept, num_boxes)]: the indices of each
+  // image's kept boxes, best first. Unused elements are set to -1.
   int32_t* kept;
-  int32_t* num_kept;  // [num_images], written
-  void* scratch;      // NmsCudaScratchBytes(), 16-byte aligned
+  int32_t* num_kept;  // Written, [num_images].
+  void* scratch;      // NmsCudaScratchBytes() bytes, aligned to 16 bytes.
 };
 
 constexpr int kNmsCudaMaxBoxes = 1 << 17;
 
-// Returns the bytes of scratch memory, which grow with the square of num_boxes:
-// 3 MB per image for 4819 boxes, 51 MB for 20000.
+// Returns the size of the scratch memory in bytes. It grows with the square of
+// num_boxes. For example, an image needs 3 MB for 4819 boxes and 51 MB for
+// 20000 boxes.
 size_t NmsCudaScratchBytes(int num_images, int num_boxes);
 
-// Keeps the same boxes as NmsScalar(). Enqueues on `stream` and returns.
-// INVALID_ARGUMENT for too many boxes, INTERNAL if a launch is refused.
+// Keeps the same boxes as NmsScalar(). Enqueues the work on `stream` and does
+// not wait for it. Returns INVALID_ARGUMENT if num_boxes is above
+// kNmsCudaMaxBoxes, and INTERNAL if CUDA refuses a launch.
 absl::Status NmsCuda(const NmsCudaArgs& args, CudaStream stream);
 
 }  // namespace sfmamba::kernels

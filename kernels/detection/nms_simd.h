@@ -1,6 +1,7 @@
-// The IoUs of one box with many over a vector type V, with a box in each lane.
-// The files of one instruction set include this header and choose V. The
-// operations are those of nms_cpu.cc, so that every decision is the same.
+// Compares one box with many others, one per lane of the vector type V.
+// nms_isa.cc includes this header and is compiled once for each instruction
+// set, with its V. The operations are the same as in nms_cpu.cc, so that all
+// instruction sets keep the same boxes.
 #ifndef SFMAMBA_KERNELS_DETECTION_NMS_SIMD_H_
 #define SFMAMBA_KERNELS_DETECTION_NMS_SIMD_H_
 

@@ -5,16 +5,18 @@
 
 namespace sfmamba::kernels {
 
-// RoIAlign ("aligned", with average pooling) over a feature pyramid. With
+// RoIAlign ("aligned", with average pooling) over a feature pyramid. Divides
+// each region of the image into out_height x out_width bins. On the x axis, the
+// bins begin at `start` and each is `bin` pixels of the map wide:
 //   start = x1 * scale - 0.5, bin = (x2 - x1) * scale / out_width
-// (y likewise), each output bin is the mean of a grid of bilinear samples. The
-// grid has `sampling_ratio` samples per side, or ceil(bin) if it is adaptive.
-// Samples more than 1 pixel outside of the map count as 0. The result is zeros
-// if a region's corners or size are not finite, or if the grid is adaptive and
-// the region is empty.
+// The y axis is divided in the same way. Each output is the mean of a grid of
+// bilinear samples in its bin. The grid has `sampling_ratio` samples per side,
+// or ceil(bin) samples if it is adaptive. Samples more than 1 pixel outside of
+// the map count as 0. All outputs of a region are 0 if its corners or size are
+// not finite, or if the grid is adaptive and the region is empty.
 //
-// A region reads level floor(log2(sqrt(w * h) / finest_scale + 1e-6)), clamped
-// to the existing levels.
+// A region of w x h pixels reads the level floor(log2(sqrt(w * h) /
+// finest_scale + 1e-6)), limited to the existing levels.
 // Source: Mask R-CNN (arXiv 1703.06870), 3; FPN (arXiv 1612.03144), 4.2.
 struct RoiAlignArgs {
   static constexpr int kMaxLevels = 4;
@@ -22,13 +24,13 @@ struct RoiAlignArgs {
   struct Level {
     const float* features;  // [height, width, channels] of one image.
     int height, width;      // At least 1.
-    float scale;            // 1 / stride: the map's size over the image's.
+    float scale;            // Size of the map / size of the image.
   };
 
   int num_levels;  // 1..kMaxLevels, from fine to coarse.
   Level levels[kMaxLevels];
   int channels;
-  float finest_scale;  // In pixels; 56 in all detectors.
+  float finest_scale;  // In pixels of the image. All detectors use 56.
   int num_rois;
   const float* rois;  // [num_rois, 4] x1, y1, x2, y2; any values
   int out_height, out_width;
@@ -36,26 +38,27 @@ struct RoiAlignArgs {
   float* out;          // [num_rois, out_height, out_width, channels], written
 };
 
-// Returns the level that a region reads.
+// Returns the index of the level that the region `roi` reads.
 int RoiLevel(const float* roi, int num_levels, float finest_scale);
 
-// Runs on the calling thread. Time and memory are bounded by the maps' sizes,
-// however large a region is.
+// Runs on the calling thread. The sizes of the maps limit the time and the
+// memory, however large a region is.
 void RoiAlignCpu(const RoiAlignArgs& args, CpuIsa isa = ActiveCpuIsa());
 
-// The reference, which RoiAlignCpu calls for kScalar. Works sample by sample.
+// The reference implementation, which RoiAlignCpu() calls for CpuIsa::kScalar.
+// Adds up the samples one by one.
 void RoiAlignScalar(const RoiAlignArgs& args);
 
-// The weights with which a bin sums pixels first .. first + count - 1 of one
-// axis.
+// The pixels first .. first + count - 1 that a bin sums on one axis, and their
+// weights.
 struct RoiBin {
   int first, count;
   const float* weights;  // [count]
 };
 
-// RoiAlignCpu calls these for each region with the other instruction sets.
-// `rows` [out_height] and `columns` [out_width] hold the summed weights of the
-// region's samples; `out` is [out_height, out_width, channels].
+// Compute one region. RoiAlignCpu() calls them for AVX2 and AVX-512. `rows`
+// [out_height] and `columns` [out_width] hold the weights of the pixels in each
+// bin. `out` is [out_height, out_width, channels].
 void AlignRegionAvx2(const RoiAlignArgs& args, const RoiAlignArgs::Level& level,
                      const RoiBin* rows, const RoiBin* columns, float* out);
 void AlignRegionAvx512(const RoiAlignArgs& args,

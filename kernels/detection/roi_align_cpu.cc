@@ -9,7 +9,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The most samples of a bin on one axis. Indices up to this are exact in fp32.
+// The maximum number of samples of a bin on one axis. Sample indices up to this
+// value are exact in fp32.
 constexpr float kMaxGrid = 1 << 23;
 
 // A bilinear sample on one axis. Pixel `low` has weight 1 - fraction, pixel
@@ -21,13 +22,14 @@ struct Sample {
 
 // The samples of a region's bins on one axis of a map.
 struct AxisSamples {
-  int grid;                     // Samples per bin, on or off the map.
-  std::vector<Sample> samples;  // The samples on the map, bin by bin.
+  int grid;                     // Samples per bin, on and off the map.
+  std::vector<Sample> samples;  // Only samples on the map, bin by bin.
   std::vector<int> begin;  // [bins + 1]: the index of a bin's first sample.
 };
 
-// A range [begin, end) that contains all of a bin's samples on the map. If the
-// region is far larger than the map, these are few of the grid's samples.
+// Sample indices [begin, end) of a bin that include all samples on the map. If
+// the region is far larger than the map, the range is much shorter than the
+// bin's grid.
 struct SampleRange {
   int begin, end;
 };
@@ -40,7 +42,8 @@ SampleRange SamplesOnMap(float origin, float step, int grid, int extent) {
           static_cast<int>(std::clamp(end, 0.0f, last))};
 }
 
-// Appends the samples of the bin that begins at `origin`.
+// Appends the samples on the map of a bin that begins at `origin` and is `bin`
+// pixels long. The map has `extent` pixels on this axis.
 void SampleBin(float origin, float bin, const SampleRange& range, int extent,
                AxisSamples* axis) {
   for (int k = range.begin; k < range.end; ++k) {
@@ -56,15 +59,16 @@ void SampleBin(float origin, float bin, const SampleRange& range, int extent,
   }
 }
 
-// Computes the samples of a region that spans from .. to on an axis of `extent`
-// pixels.
+// Computes the samples of a region on one axis. The region extends from `from`
+// to `to` in the image. The map has `extent` pixels on this axis.
 void SampleAxis(float from, float to, float scale, int bins, int sampling_ratio,
                 int extent, AxisSamples* axis) {
   axis->grid = 0;
   axis->samples.clear();
   axis->begin.assign(bins + 1, 0);
-  // The size is the difference of the scaled corners, as in the reference. Its
-  // rounding decides the grid where a bin is a whole number of pixels.
+  // Computes the size from the scaled corners, as in torchvision. If a bin is a
+  // whole number of pixels, the rounding of the size decides how many samples
+  // the grid has.
   const float start = from * scale - 0.5f;
   const float size = (to * scale - 0.5f) - start;
   if (!std::isfinite(start) || !std::isfinite(size)) return;
@@ -98,8 +102,8 @@ struct RegionSamples {
   }
 };
 
-// The weight of each pixel of an axis in each bin's mean, summed over the bin's
-// samples.
+// The bins of one axis with the weight of each pixel in the bin's mean. The
+// weights are summed over the bin's samples.
 struct AxisWeights {
   std::vector<RoiBin> bins;
   std::vector<float> weights;  // The weights of all bins, one after another.
@@ -155,8 +159,8 @@ void AddSample(const RoiAlignArgs::Level& level, int channels, const Sample& y,
   }
 }
 
-// Returns the regions' indices sorted by level and from top to bottom, so that
-// consecutive regions find much of their input in the cache.
+// Returns the indices of the regions, sorted by level and then from top to
+// bottom. In this order, much of a region's input is still in the cache.
 std::vector<int> ByPlace(const RoiAlignArgs& args) {
   struct Place {
     int level;

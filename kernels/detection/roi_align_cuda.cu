@@ -3,28 +3,29 @@
 #include "kernels/detection/roi_align_cuda.h"
 #include "simt/simt.h"
 
-// This file is compiled without contraction of multiplications and additions,
-// so that positions, which decide grids, are rounded as on the host. Sums of
-// features call fmaf explicitly.
+// The compiler must not fuse multiplications with additions in this file (no
+// contraction). Positions, which decide the size of the grids, are therefore
+// rounded as on the CPU. Sums of features call fmaf() explicitly.
 namespace sfmamba::kernels {
 namespace {
 
-// A warp computes a bin; its lanes divide the channels. Every lane computes the
-// samples' positions itself: this takes few instructions in comparison with the
-// 4 loads of 16 bytes per sample.
+// A warp computes a bin, and its lanes divide the channels. Every lane computes
+// the positions of all samples. This takes few instructions compared with the 4
+// loads of 16 bytes for each sample.
 constexpr int kLanes = 32;
 constexpr int kBins = 4;  // Bins in a block, all of one region.
 
-// Sample indices up to 2^23 are exact in fp32; roi_align_cpu.cc has this limit
-// too.
+// The maximum number of samples of a bin on one axis, as in roi_align_cpu.cc.
+// Sample indices up to 2^23 are exact in fp32.
 constexpr float kMaxGrid = 1 << 23;
 constexpr float kLargest = 3.402823466e38f;
 
 __device__ bool IsFinite(float x) { return x >= -kLargest && x <= kLargest; }
 
-// RoiLevel() without the logarithm. It follows log2f's rounding: log2f of the
-// largest float below 8 is 3, but of those below 2 and 4 it is less than 1
-// and 2.
+// Returns the same level as RoiLevel() without computing a logarithm. The
+// boundaries follow the rounding of log2f(). For the largest float below 8,
+// log2f() returns 3. For the largest floats below 2 and 4, it returns less than
+// 1 and 2.
 __device__ int LevelOf(const float* roi, int num_levels, float finest_scale) {
   static_assert(RoiAlignArgs::kMaxLevels == 4, "expected 3 boundaries");
   const float side = sqrtf((roi[2] - roi[0]) * (roi[3] - roi[1]));
@@ -41,8 +42,9 @@ struct Sample {
   float fraction;
 };
 
-// A bin's samples on one axis. Only begin .. end - 1 of the `grid` samples can
-// be on the map. If the region is far larger than the map, these are few.
+// A bin's samples on one axis. Only the samples [begin, end) of the `grid`
+// samples can be on the map. If the region is far larger than the map, this
+// range is much shorter than the grid.
 struct BinSamples {
   float origin, bin;
   int grid, begin, end;
@@ -61,11 +63,12 @@ struct BinSamples {
   }
 };
 
-// Returns the samples of bin `index` of `bins` in a region that spans from ..
-// to.
+// Returns the samples of one bin. The region extends from `from` to `to` in the
+// image and is divided into `bins` bins. The map has `extent` pixels on this
+// axis.
 __device__ BinSamples SamplesOf(float from, float to, float scale, int bins,
                                 int index, int sampling_ratio, int extent) {
-  // The size is the difference of the scaled corners, as on the host.
+  // Computes the size from the scaled corners, as on the CPU.
   const float start = from * scale - 0.5f;
   const float size = (to * scale - 0.5f) - start;
   if (!IsFinite(start) || !IsFinite(size)) return {0.0f, 0.0f, 0, 0, 0};
@@ -76,7 +79,8 @@ __device__ BinSamples SamplesOf(float from, float to, float scale, int bins,
   }
   const float grid = fminf(fmaxf(ceilf(bin), 0.0f), kMaxGrid);
   if (grid == 0) return {origin, bin, 0, 0, 0};
-  // The range has one sample to spare on either side.
+  // The range has at least one extra sample at each end, in case of rounding
+  // errors.
   const float step = bin / grid;
   const float begin = floorf((-1.0f - origin) / step) - 2.0f;
   const float end = ceilf((static_cast<float>(extent) - origin) / step) + 2.0f;
@@ -85,7 +89,8 @@ __device__ BinSamples SamplesOf(float from, float to, float scale, int bins,
           static_cast<int>(fminf(fmaxf(end, 0.0f), grid))};
 }
 
-// Adds weight * the kVector channels at `from` to `sum`.
+// Multiplies kVector channels, which begin at `from`, by `weight` and adds them
+// to `sum`.
 template <typename T, int kVector>
 __device__ void AddPixel(const T* from, float weight, float (&sum)[kVector]) {
   const simt::Vector<T, kVector> pixel = simt::Load<kVector>(from);
@@ -94,7 +99,7 @@ __device__ void AddPixel(const T* from, float weight, float (&sum)[kVector]) {
   }
 }
 
-// Grid: x is the region, y is over groups of kBins of its bins.
+// Grid: x is the region, each y is kBins of the region's bins.
 template <typename T, int kVector>
 __global__ void RoiAlignKernel(RoiAlignCudaArgs<T> args) {
   const int64_t region = blockIdx.x;

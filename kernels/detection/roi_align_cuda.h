@@ -7,20 +7,20 @@
 
 namespace sfmamba::kernels {
 
-// RoiAlignArgs with features and results of type T: float, BFloat16 or Float16.
-// All pointers are device pointers.
+// Like RoiAlignArgs, but the features and the output have type T, which is
+// float, BFloat16 or Float16. All pointers are device pointers.
 template <typename T>
 struct RoiAlignCudaArgs {
   struct Level {
     const T* features;  // [height, width, channels] of one image.
     int height, width;  // At least 1.
-    float scale;        // 1 / stride: the map's size over the image's.
+    float scale;        // Size of the map / size of the image.
   };
 
   int num_levels;  // 1..RoiAlignArgs::kMaxLevels, from fine to coarse.
   Level levels[RoiAlignArgs::kMaxLevels];
   int channels;
-  float finest_scale;  // In pixels; 56 in all detectors.
+  float finest_scale;  // In pixels of the image. All detectors use 56.
   int num_rois;
   const float* rois;  // [num_rois, 4] x1, y1, x2, y2; any values
   int out_height, out_width;
@@ -28,13 +28,14 @@ struct RoiAlignCudaArgs {
   T* out;              // [num_rois, out_height, out_width, channels], written
 };
 
-// Computes what RoiAlignScalar() does, with the same levels and grids. Sums are
-// fp32 too but rounded differently. A region's output bits depend only on the
-// region and the maps. Time is bounded by the maps' sizes, however large a
-// region is. Fastest where channels are a multiple of 16 bytes and pointers are
-// aligned to 16 bytes.
+// Computes the same outputs as RoiAlignScalar(), with the same levels and
+// grids. Sums are fp32 as well, but are rounded differently. A region's output
+// bits depend only on the region and the maps. The sizes of the maps limit the
+// time, however large a region is. The kernel is fastest if a pixel's channels
+// take a multiple of 16 bytes and the pointers are aligned to 16 bytes.
 //
-// Enqueues on `stream` and returns. INTERNAL if the launch is refused.
+// Enqueues the work on `stream` and does not wait for it. Returns INTERNAL if
+// CUDA refuses the launch.
 template <typename T>
 absl::Status RoiAlignCuda(const RoiAlignCudaArgs<T>& args, CudaStream stream);
 

@@ -1,5 +1,6 @@
-// One region's bins over a vector type V, with a channel in each lane. The
-// files of one instruction set include this header and choose V.
+// Computes the bins of one region by vectors of type V, one channel per lane.
+// roi_align_isa.cc includes this header and is compiled once for each
+// instruction set, with its V.
 #ifndef SFMAMBA_KERNELS_DETECTION_ROI_ALIGN_SIMD_H_
 #define SFMAMBA_KERNELS_DETECTION_ROI_ALIGN_SIMD_H_
 
@@ -11,8 +12,9 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Computes kVectors vectors of channels of one bin; the last vector has `lanes`
-// channels. `pixel` points at these channels of the bin's first pixel.
+// Computes kVectors vectors of one bin's channels. The last vector has only
+// `lanes` channels. `pixel` points at the first of these channels in the bin's
+// first pixel.
 template <typename V, int kVectors>
 inline void AlignBin(const float* pixel, int64_t row_stride, int channels,
                      const RoiBin& rows, const RoiBin& columns, int lanes,
@@ -40,7 +42,7 @@ inline void AlignBin(const float* pixel, int64_t row_stride, int channels,
 template <typename V>
 void AlignRegion(const RoiAlignArgs& args, const RoiAlignArgs::Level& level,
                  const RoiBin* rows, const RoiBin* columns, float* out) {
-  constexpr int kBlock = 8;  // Vectors that are computed together.
+  constexpr int kBlock = 8;  // Vectors per call of AlignBin().
   const int channels = args.channels;
   const int64_t row_stride = int64_t{level.width} * channels;
   for (int i = 0; i < args.out_height; ++i) {
