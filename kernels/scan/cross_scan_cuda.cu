@@ -9,23 +9,24 @@
 #include "kernels/scan/scan_math.h"
 #include "simt/simt.h"
 
-// A thread has one channel of one direction, so neighbouring threads read
-// neighbouring values of a pixel. The order of the pixels is a matter of
-// addresses: the maps are read and written where they are. B and C are the same
-// for a whole block, which reads each of them by one access.
+// Each thread scans one channel in one direction, so neighbouring threads read
+// neighbouring values of a pixel. Maps are not copied into the order of a
+// direction. Only the addresses are computed in this order. All threads of a
+// block use the same B and C of a pixel and read them by one access.
 //
-// If the walks are cut into pieces, there are three kernels, as in
-// selective_scan_chunk_cuda.cu. Otherwise OutputKernel is all.
+// A walk is the scan of one map in one direction. If walks are cut into pieces,
+// three kernels run, as in selective_scan_chunk_cuda.cu. Otherwise, only
+// OutputKernel runs.
 namespace sfmamba::kernels {
 namespace {
 
 constexpr int kDirections = 4;
 constexpr int kWarp = 32;
-constexpr int kThreads = 128;  // The most in a block.
+constexpr int kThreads = 128;  // The maximum number in a block.
 
-// Pixels in a unit, which are loaded together while the unit before is scanned.
-// A piece's length is a multiple of it, so only a walk's last piece can end
-// within a unit.
+// The number of pixels in a unit. A unit is loaded while the previous unit is
+// scanned. The length of a piece is a multiple of kUnit, so only the last piece
+// of a walk can end within a unit.
 constexpr int kUnit = 8;
 
 template <typename T>
@@ -33,13 +34,13 @@ __device__ __forceinline__ int Area(const CrossScanArgs<T>& args) {
   return args.height * args.width;
 }
 
-// A run of pixels of a walk, counted in the direction's order.
+// Consecutive pixels of a walk. `from` is a position in the direction's order.
 struct Piece {
   int from, count;
 };
 
-// Returns piece `piece` of a walk over `area` pixels, which is empty beyond the
-// walk's end.
+// Returns piece number `piece` of a walk over `area` pixels. The piece is empty
+// if it would begin beyond the end of the walk.
 __device__ __forceinline__ Piece PieceOf(int area, int piece, int pieces) {
   const int64_t units = (area + kUnit - 1) / kUnit;
   const int64_t size = (units + pieces - 1) / pieces * kUnit;
@@ -48,10 +49,10 @@ __device__ __forceinline__ Piece PieceOf(int area, int piece, int pieces) {
           static_cast<int>(min(int64_t{area}, from + size) - from)};
 }
 
-// The indices of a map's pixels in a direction's order.
+// Returns the indices of a map's pixels one by one, in a direction's order.
 class Pixels {
  public:
-  // Begins with pixel number `from` of the direction.
+  // The first call of Next() returns pixel number `from` of the direction.
   __device__ __forceinline__ Pixels(int height, int width, int direction,
                                     int from)
       : height_(height), left_(height - from % height) {
@@ -79,12 +80,13 @@ class Pixels {
  private:
   const int height_;
   int pixel_;
-  int left_;         // Pixels before the end of a column.
-  int step_, turn_;  // To the next pixel, within a column and at its end.
+  int left_;  // The number of pixels left in the current column.
+  // What is added to pixel_ within a column and at the end of a column.
+  int step_, turn_;
 };
 
-// The scan of a channel over one piece. With kOutput it writes y, otherwise it
-// only sums s.
+// Scans a channel over one piece. If kOutput is true, writes y. If kOutput is
+// false, only computes the last state and the sum of s.
 template <typename T, bool kOutput>
 class PieceScan {
  public:
@@ -128,11 +130,11 @@ class PieceScan {
  private:
   struct Unit {
     T u[kUnit], dt[kUnit], B[kUnit], C[kUnit];
-    int at[kUnit];  // Where u, dt and y of a pixel are.
+    int at[kUnit];  // Offsets of the pixels in u_, dt_ and y_.
   };
 
-  // Loads the next unit, when the piece still has `rest` pixels to load. Values
-  // beyond the piece are 0.
+  // Loads the next unit. `rest` is the number of pixels of the piece that are
+  // not yet loaded. Values beyond the end of the piece are 0.
   __device__ __forceinline__ void Fetch(int rest, Unit& unit) {
     if (rest >= kUnit) {
 #pragma unroll
@@ -157,7 +159,8 @@ class PieceScan {
     if constexpr (kOutput) unit.C[q] = C_[at_bc];
   }
 
-  // Scans the unit, when the piece still has `rest` pixels to scan.
+  // Scans the unit. `rest` is the number of pixels of the piece that are not
+  // yet scanned.
   __device__ __forceinline__ void Scan(const Unit& unit, int rest) {
     float u[kUnit], s[kUnit];
 #pragma unroll
@@ -180,7 +183,7 @@ class PieceScan {
   const int count_;
   Pixels pixels_;
   float A_, D_, bias_;
-  // The values of the image's first pixel.
+  // Point at the values of the image's first pixel.
   const T* u_;
   const T* dt_;
   const T* B_;
@@ -188,8 +191,9 @@ class PieceScan {
   float* y_;
 };
 
-// Returns the end of channel d's first piece in scratch memory [directions,
-// images, ends, 2, channels]: the state, and the sum of s behind it.
+// Returns where the scratch memory, [directions, images, ends, 2, channels],
+// holds channel d's state at the end of a walk's first piece. The piece's sum
+// of s is `channels` floats after it.
 template <typename T>
 __device__ __forceinline__ float* EndsOf(const CrossScanArgs<T>& args,
                                          float* scratch, int image,
@@ -198,7 +202,9 @@ __device__ __forceinline__ float* EndsOf(const CrossScanArgs<T>& args,
   return scratch + walk * ends * 2 * args.channels + d;
 }
 
-// Grid: x is over the pieces of the images, y over channels, z the direction.
+// Stores the state at the end of each piece but the last, computed from h = 0,
+// and the piece's sum of s. Grid: x is over the pieces of all images, y is over
+// channels, z is the direction.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     EndsKernel(const CrossScanArgs<T> args, float* scratch, int ends) {
@@ -214,8 +220,8 @@ __global__ void __launch_bounds__(kThreads)
   end[args.channels] = scan.s_sum;
 }
 
-// Replaces the state at each piece's end, computed from h = 0, by the true one.
-// Grid: x is the image, y over channels, z the direction.
+// Replaces the state at each piece's end, computed from h = 0, by the true
+// state. Grid: x is the image, y is over channels, z is the direction.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     CarryKernel(const CrossScanArgs<T> args, float* scratch, int ends) {
@@ -226,7 +232,8 @@ __global__ void __launch_bounds__(kThreads)
             int64_t{2} * args.channels, ends);
 }
 
-// The grid is that of EndsKernel.
+// Scans all pieces from their true initial states and writes y. Grid: x is over
+// the pieces of all images, y is over channels, z is the direction.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     OutputKernel(const CrossScanArgs<T> args, float* scratch, int pieces) {
@@ -262,7 +269,7 @@ absl::Status CrossScanCuda(const CrossScanArgs<T>& args, const ScanPlan& plan,
   if (channels < 1 || channels > (1 << 20)) {
     return Invalid("channels", channels, "1 to 1048576");
   }
-  // Within a map, 32 bits address its values.
+  // Offsets within a map have 32 bits.
   const int64_t values = area * std::max<int64_t>(channels, args.bc_stride);
   if (values > kMost) return Invalid("values", values, "at most 2147483647");
   if (int64_t{args.images} * pieces > kMost) {

@@ -3,8 +3,9 @@
 
 namespace sfmamba::kernels {
 
-// Returns a hash, 16 hexadecimal digits, of the CUDA scan's sources. Times that
-// were measured with another hash are not reused. BUILD generates the .cc.
+// Returns a hash of the CUDA scan's source files, as 16 hexadecimal digits.
+// Times that were measured with another hash are not reused. A rule in BUILD
+// generates the .cc file.
 const char* ScanBuildId();
 
 }  // namespace sfmamba::kernels

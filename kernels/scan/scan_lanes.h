@@ -8,22 +8,23 @@
 #include "kernels/scan/selective_scan.h"
 #include "simt/simt.h"
 
-// Device code of the lane and the chunk scan. A block walks over consecutive
-// tokens and keeps the states in its threads' registers. kLanes neighbouring
-// threads ("lanes") share a channel; each holds kStates / kLanes states. With
-// one lane, a thread has kChannels channels.
+// Device code of the lane scan and the chunk scan. A block visits consecutive
+// tokens in order and keeps the states in the registers of its threads. kLanes
+// neighbouring threads ("lanes") share a channel, and each holds kStates /
+// kLanes states. If kLanes is 1, a thread has kChannels channels.
 //
-// All lanes need s and delta * u of every token. Each lane computes them for
-// one token of kLanes and passes them to the others. Each lane also computes a
-// part of every y. The parts are summed so that each lane ends up with the y of
-// one token of kLanes.
+// All lanes of a channel need s and delta * u of every token. Each lane
+// computes both values for one of kLanes tokens and passes them to the other
+// lanes. Each lane also computes its states' part of every output y. The parts
+// are summed so that each lane has y of one of kLanes tokens.
 namespace sfmamba::kernels {
 
-// Tokens in one tile of B and C. Two tiles in shared memory alternate.
+// The number of tokens in a tile of B and C. Shared memory has room for two
+// tiles, so that one is filled while the other is read.
 constexpr int kScanTile = 32;
 
-// The limits of a block's threads. Those beyond the channels only help to load
-// B and C.
+// The minimum and the maximum number of threads in a block. Threads without a
+// channel only help to load B and C.
 constexpr int kLeastScanThreads = 128;
 constexpr int kMostScanThreads = 256;
 
@@ -32,12 +33,12 @@ struct TokenRun {
   PackedSequences sequences;
   int64_t first;  // The run's first token in the tensor.
   int tokens;
-  // The sequence that the walk has reached, and the run's last one.
+  // The sequence of the current token, and the run's last sequence.
   int sequence, last;
-  int stop;  // The end of `sequence`, counted from `first`.
+  int stop;  // The end of `sequence`, relative to `first`.
 
-  // Returns whether token i, counted from `first`, starts a sequence. Must be
-  // called for increasing i.
+  // Returns true if token `first` + i starts a sequence after the run's first
+  // sequence. Must be called with increasing i.
   __device__ __forceinline__ bool Starts(int i) {
     if (i < stop || sequence >= last) return false;
     do {  // Skips empty sequences.
@@ -48,7 +49,8 @@ struct TokenRun {
   }
 };
 
-// Returns the run of sequences [begin, end), at least one.
+// Returns the run of all tokens of the sequences [begin, end), which must not
+// be an empty range.
 __device__ __forceinline__ TokenRun RunOf(const PackedSequences& sequences,
                                           int begin, int end) {
   TokenRun run{sequences, sequences.begin(begin)};
@@ -59,8 +61,8 @@ __device__ __forceinline__ TokenRun RunOf(const PackedSequences& sequences,
   return run;
 }
 
-// Sums each of kLanes values over kLanes neighbouring threads, in the same
-// order. Thread number `lane` gets the sum of values[lane].
+// Returns, in thread number `lane` of kLanes neighbouring threads, the sum of
+// values[lane] over these threads. All sums add in the same order.
 template <int kLanes>
 __device__ __forceinline__ float SumScattered(float (&values)[kLanes],
                                               int lane) {
@@ -77,28 +79,28 @@ __device__ __forceinline__ float SumScattered(float (&values)[kLanes],
   return values[0];
 }
 
-// Returns the `value` that lane `from` passes.
+// Returns the `value` of lane number `from`.
 template <int kLanes>
 __device__ __forceinline__ float FromLane(float value, int from) {
   if constexpr (kLanes == 1) return value;
   return __shfl_sync(0xffffffffu, value, from, kLanes);
 }
 
-// The scan of kChannels channels by kLanes threads. With kOutput it writes y,
-// otherwise it only sums s.
+// Scans kChannels channels by kLanes threads. If kOutput is true, writes y. If
+// kOutput is false, only computes the last states and the sum of s.
 template <typename T, int kStates, int kLanes, int kChannels, bool kOutput>
 class LaneScan {
  public:
   static_assert(kLanes == 1 || kChannels == 1);
 
-  static constexpr int kOwn = kStates / kLanes;  // States in a thread.
+  static constexpr int kOwn = kStates / kLanes;  // States per thread.
 
-  // B and C of two tiles. A token's values are grouped by the lane that reads
-  // them.
+  // Holds B and C of two tiles. The values of a token are grouped by the lane
+  // that reads them.
   using Tiles = simt::Shared<float, 2 * kScanTile * 2 * kStates>;
 
-  // Prepares the thread for its kChannels channels from `d` on. A thread beyond
-  // the last channel writes no output.
+  // Prepares the thread for kChannels channels, which begin with channel `d`.
+  // If `d` is not a channel, the thread writes no output.
   __device__ __forceinline__ LaneScan(const SelectiveScanArgs<T>& args, int d)
       : args_(args),
         active_(d < args.channels),
@@ -115,9 +117,9 @@ class LaneScan {
     }
   }
 
-  // Walks over the run, which must be the same in all threads of the block.
-  // `working` must be the same in all threads of a warp; if false, the warp
-  // only helps to fill the tiles.
+  // Scans the tokens of `run`, which must be the same in all threads of the
+  // block. If `working` is false, the thread only helps to fill the tiles.
+  // `working` must be the same in all threads of a warp.
   __device__ __forceinline__ void Walk(TokenRun run, bool working,
                                        Tiles& tiles) {
     SetPointers(run);
@@ -149,15 +151,16 @@ class LaneScan {
   __device__ __forceinline__ int lane() const { return lane_; }
 
  private:
-  // Tokens in a unit, which are loaded and prepared together so that their
-  // special functions (exp2, log2) overlap.
+  // The number of tokens in a unit. A unit's tokens are loaded and prepared
+  // together so that their special functions (exp2, log2) overlap.
   static constexpr int kUnit = kLanes == 1 && kChannels * kStates > 8 ? 4 : 8;
-  static constexpr int kLoads = kUnit / kLanes;  // A lane's tokens in a unit.
-  // Units between a load and its use. They cover the latency of memory, about
-  // 900 cycles.
+  static constexpr int kLoads = kUnit / kLanes;  // A lane's tokens per unit.
+  // How many units ahead of their use values are loaded. This hides the latency
+  // of memory, which is about 900 cycles.
   static constexpr int kAhead = kLanes >= 4 ? 4 : kLanes * 8 / kUnit;
   static constexpr int kTileSize = kScanTile * 2 * kStates;
-  // Values of a tile that a thread of the smallest block loads.
+  // The number of values of a tile that each thread loads in a block of
+  // kLeastScanThreads threads.
   static constexpr int kStaged = kTileSize / kLeastScanThreads;
 
   using Values = simt::Vector<T, kChannels>;
@@ -168,8 +171,9 @@ class LaneScan {
     T values[kStaged];
   };
 
-  // Returns the address `rows` rows of `stride` values after p. One instruction
-  // multiplies the 32-bit factors and adds the product to the 64-bit address.
+  // Returns the address that is `rows` rows of `stride` values after p. A
+  // single instruction multiplies the 32-bit factors and adds the product to
+  // the 64-bit address.
   template <typename U>
   static __device__ __forceinline__ U* After(U* p, int rows, int stride) {
     return p + int64_t{rows} * stride;
@@ -180,7 +184,8 @@ class LaneScan {
     u_ = args_.u + first * args_.u_stride + d_;
     dt_ = args_.dt + first * args_.dt_stride + d_;
     y_ = args_.y + first * args_.y_stride + d_;
-    // A thread loads one state of B or of C, for tokens at a fixed distance.
+    // A thread loads B or C of one state, for tokens at a fixed distance from
+    // each other.
     const int n = threadIdx.x % kStates;
     const int of_c = threadIdx.x / kStates % 2;
     const int64_t token = run.first + threadIdx.x / (2 * kStates);
@@ -188,7 +193,7 @@ class LaneScan {
     bc_place_ = (n / kOwn * 2 + of_c) * kOwn + n % kOwn;
   }
 
-  // Loads the unit at token i, which must be the next one.
+  // Loads the unit that begins at token i. Units must be loaded in order.
   __device__ __forceinline__ void Fetch(int i, int tokens, Unit& unit) {
     const int u_stride = static_cast<int>(args_.u_stride);
     const int dt_stride = static_cast<int>(args_.dt_stride);
@@ -213,8 +218,8 @@ class LaneScan {
     dt_ = After(dt_, kUnit, dt_stride);
   }
 
-  // Loads the thread's values of the tile at token `begin`, which must be the
-  // next one. They are 0 beyond the run.
+  // Loads the thread's values of the tile that begins at token `begin`. Tiles
+  // must be loaded in order. Values beyond the end of the run are 0.
   __device__ __forceinline__ Staged FetchTile(int begin, int tokens) {
     Staged staged;
     const int stride = static_cast<int>(args_.bc_stride);
@@ -242,7 +247,8 @@ class LaneScan {
     }
   }
 
-  // Scans the unit at token i. Its B and C begin at tiles[tile].
+  // Scans the unit that begins at token i. The unit's B and C begin at
+  // tiles[tile].
   __device__ __forceinline__ void Advance(TokenRun& run, int i, Tiles& tiles,
                                           int tile) {
     Unit unit = queue_[0];
@@ -278,8 +284,9 @@ class LaneScan {
     }
   }
 
-  // Runs the recurrence over the unit at token i. kWhole promises that all its
-  // tokens exist and continue the current sequence.
+  // Runs the recurrence over the unit that begins at token i. kWhole may be
+  // true only if all tokens of the unit exist and belong to the current
+  // sequence.
   template <bool kWhole>
   __device__ __forceinline__ void Recur(TokenRun& run, int i, Tiles& tiles,
                                         int tile,
@@ -340,12 +347,12 @@ class LaneScan {
   const bool active_;
   const int d_, lane_;
   float A_[kChannels][kOwn], D_[kChannels], bias_[kChannels];
-  // The lane's first token in the next unit to load.
+  // Point at the lane's first token in the next unit to load.
   const T* u_;
   const T* dt_;
   T* y_;          // The lane's first token in the unit being computed.
   const T* bc_;   // The thread's first value of the next tile.
-  int bc_place_;  // The index of the thread's value within a token's.
+  int bc_place_;  // The index of the thread's value among a token's values.
   Unit queue_[kAhead];
 };
 

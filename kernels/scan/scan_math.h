@@ -7,7 +7,7 @@
 #include "simt/simt.h"
 
 // The arithmetic of the selective scan in base 2, for device code and for tests
-// on the host. With v = (dt + bias) * log2(e) and s = log2(1 + 2^v),
+// on the host. If v = (dt + bias) * log2(e) and s = log2(1 + 2^v), then
 //   exp(delta * A) = 2^(A * s)   and   delta * u = s * ln(2) * u.
 namespace sfmamba::kernels {
 
@@ -15,8 +15,8 @@ namespace sfmamba::kernels {
 // v itself.
 __device__ __forceinline__ float Softplus2(float v) {
   const float t = simt::Exp2(-fabsf(v));
-  // A polynomial for log2(1 + t) / t serves small t, whose low bits the sum
-  // 1 + t would lose.
+  // For small t, a polynomial approximates log2(1 + t) / t, because the sum 1 +
+  // t would lose the low bits of t.
   float quotient = fmaf(t, -0.297839126f, 0.476213636f);
   quotient = fmaf(t, quotient, -0.721232999f);
   quotient = fmaf(t, quotient, 1.4426946f);
@@ -30,10 +30,10 @@ __device__ __forceinline__ float ScanStep(float h, float A, float s, float g,
   return fmaf(simt::Exp2(A * s), h, g * B);
 }
 
-// Replaces the state at the end of each of `ends` consecutive pieces, computed
-// from h = 0, by the true one. `state` and `s_sum` are those of the first
-// piece; each next piece's are `step` values further. s_sum is the piece's sum
-// of s.
+// Computes the state at the end of each of `ends` consecutive pieces of a
+// sequence. On entry, state[i * step] is the state at the end of piece i if
+// piece i begins with h = 0. On return, it is the true state. s_sum[i * step]
+// is the sum of s over the tokens of piece i.
 __device__ __forceinline__ void ChainEnds(float A, float* state,
                                           const float* s_sum, int64_t step,
                                           int ends) {
@@ -64,8 +64,9 @@ struct ScanSpan {
 };
 
 // Returns the effect of `before` followed by `after`. If a sequence starts
-// within `after`, the result does not depend on `before`. It is selected rather
-// than multiplied by 0, so that NaNs in `before` do not pass either.
+// within `after`, the result does not depend on `before`. In this case,
+// `before` is ignored instead of multiplied by 0, so that NaNs in `before` do
+// not reach the result.
 __device__ __forceinline__ ScanSpan Combine(const ScanSpan& before,
                                             const ScanSpan& after,
                                             bool after_starts) {

@@ -15,26 +15,27 @@ constexpr int kWarp = 32;
 constexpr int kMostChunks = 1024;
 constexpr int kItems[] = {2, 4, 7, 8, 13, 16};
 
-// The fewest tokens in a chunk. Shorter chunks spend their time on filling the
-// pipeline.
+// The minimum number of tokens in a chunk. Shorter chunks would spend most of
+// their time filling the pipeline.
 constexpr int kShortestChunk = 32;
 
-// The cycles of kChunk's two additional launches, including the chain over the
-// chunks.
+// The overhead of kChunk in cycles, which is two more launches and the chain
+// over the chunks' states.
 constexpr int64_t kChunkOverhead = 6000;
 
-// A variant of the lane kernel and the scheduler cycles that a warp needs for a
-// token. These are the number of instructions issued, as compiled for sm_90, or
-// 8 times the number of special functions, whichever is larger. Two channels a
-// thread are not among them: on an H200 they never gained and lost up to 1.7
-// times.
+// A variant of the lane kernel. `cycles` is how many cycles of a scheduler a
+// warp needs for a token. This is the number of instructions, as compiled for
+// sm_90, or 8 times the number of special functions, whichever is larger. The
+// variants do not include two channels per thread. On an H200, these were never
+// faster and up to 1.7 times slower.
 struct Variant {
   int lanes, cycles;
 };
 
-// A single state is CrossScanCuda's.
+// Used for CrossScanCuda(), whose channels have one state each.
 constexpr Variant kOneState[] = {{1, 50}};
-// With 8 states, 8 lanes are slower on an H200: each waits for the others.
+// There is no variant with 8 lanes for 8 states. It is slower on an H200,
+// because each lane waits for the others.
 constexpr Variant kEightStates[] = {{1, 84}, {2, 52}, {4, 33}};
 constexpr Variant kSixteenStates[] = {{1, 144}, {2, 74}, {4, 44}, {8, 30}};
 
@@ -44,12 +45,13 @@ absl::Span<const Variant> Variants(int states) {
   return kSixteenStates;
 }
 
-// Up to kFoldedScans scans a multiprocessor take less time by kFold, which
-// reads the tokens concurrently, than by lanes, which walk them. On an H200, 1
-// to 8 sequences of 198 tokens and 160 to 256 channels: 6.8 to 8.9 us in place
-// of 9.6 to 12.6. With 51 tokens both take as long.
+// kFold is used if there are at most kFoldedScans scans (sequences times
+// channels) per multiprocessor. It reads the tokens concurrently, whereas kLane
+// reads them in order. On an H200, 1 to 8 sequences of 198 tokens and 160 to
+// 256 channels take 6.8 to 8.9 us with kFold and 9.6 to 12.6 us with kLane. For
+// 51 tokens, both take the same time.
 constexpr int kFoldedScans = 16;
-constexpr int kLeastFolded = 128, kMostFolded = 512;  // Tokens.
+constexpr int kLeastFolded = 128, kMostFolded = 512;  // In tokens.
 
 int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -61,7 +63,8 @@ int64_t Cycles(const Variant& variant, int multiprocessors, int64_t groups,
       groups * CeilDivide(int64_t{channels} * variant.lanes, kWarp);
   const int64_t schedulers = int64_t{4} * multiprocessors;
   const int64_t walk = length * variant.cycles;
-  // A warp that has a scheduler to itself must wait for its own results.
+  // A warp that has a scheduler to itself waits for its own results, which
+  // takes 30 % more cycles.
   if (warps <= schedulers) return walk * 13 / 10;
   return walk * CeilDivide(warps, schedulers);
 }
@@ -129,7 +132,8 @@ ScanPlan DefaultScanPlan(int multiprocessors, int sequences, int length,
     best.kernel = ScanPlan::kFold;
     return best;
   }
-  // Chaining more pieces of one state takes longer than it saves.
+  // With one state, chaining more than 256 chunks takes more time than it
+  // saves.
   const int most_chunks = states == 1 ? 256 : kMostChunks;
   for (const Variant& variant : Variants(states)) {
     ScanPlan plan;

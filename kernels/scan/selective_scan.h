@@ -15,17 +15,17 @@ namespace sfmamba::kernels {
 //   h[n]   = exp(delta * A[n,d]) * h[n] + delta * B[i,n] * u[i,d]
 //   y[i,d] = sum over n of C[i,n] * h[n], plus D[d] * u[i,d]
 // The arithmetic is fp32 for every T but double. A NaN or an infinity in one
-// sequence never reaches another. A sequence's outputs are bit-identical
-// whatever else is in the call and however channels and sequences are split
-// over calls.
+// sequence never reaches another. A sequence's output bits depend neither on
+// the other sequences nor on how channels and sequences are divided among
+// calls.
 // Source: Mamba (arXiv 2312.00752), section 3; SF-Mamba (arXiv 2603.16423),
 // 3.3.
 template <typename T>
 struct SelectiveScanArgs {
   int channels;  // Any number; multiples of 16 are fastest.
-  // At most 16; 1 (VMamba), 8 (MambaVision) and 16 (Vim) are fast.
+  // At most 16. The fast numbers are 1 (VMamba), 8 (MambaVision) and 16 (Vim).
   int states;
-  const T* u;  // [tokens, channels], rows u_stride apart
+  const T* u;  // [tokens, channels], rows u_stride elements apart
   int64_t u_stride;
   const T* dt;  // [tokens, channels], before bias and softplus
   int64_t dt_stride;
@@ -41,14 +41,15 @@ struct SelectiveScanArgs {
   PackedSequences sequences;
 };
 
-// T is float or BFloat16. Runs on the calling thread; callers divide the work
-// by SliceChannels and PackedSequences::Slice. `isa` must be one of
-// SupportedCpuIsas().
+// T is float or BFloat16. Runs on the calling thread. To use several threads,
+// callers divide the work with SliceChannels() and PackedSequences::Slice().
+// `isa` must be one of SupportedCpuIsas().
 template <typename T>
 void SelectiveScanCpu(const SelectiveScanArgs<T>& args,
                       CpuIsa isa = ActiveCpuIsa());
 
-// SelectiveScanCpu chooses among these, one per instruction set.
+// SelectiveScanCpu() calls one of these, depending on the instruction set and
+// the number of states.
 template <typename T>
 void SelectiveScanScalar(const SelectiveScanArgs<T>& args);
 template <typename T>
@@ -56,10 +57,10 @@ void SelectiveScanAvx2(const SelectiveScanArgs<T>& args);
 template <typename T>
 void SelectiveScanAvx512(const SelectiveScanArgs<T>& args);
 
-// The scan with all arithmetic in fp64, for tests.
+// The same scan with all arithmetic in fp64, for tests.
 void SelectiveScanReference(const SelectiveScanArgs<double>& args);
 
-// Returns the arguments for channels [begin, end) of the same scan.
+// Returns the arguments of the same scan, restricted to channels [begin, end).
 template <typename T>
 SelectiveScanArgs<T> SliceChannels(SelectiveScanArgs<T> args, int begin,
                                    int end) {
@@ -73,8 +74,9 @@ SelectiveScanArgs<T> SliceChannels(SelectiveScanArgs<T> args, int begin,
   return args;
 }
 
-// Returns the arguments for the same scan from each sequence's last token to
-// its first, for the CPU's kernels. The sequences are equally long.
+// Returns the arguments of the same scan from each sequence's last token to its
+// first. All sequences must have the same length. The strides become negative,
+// which only the CPU kernels support.
 template <typename T>
 SelectiveScanArgs<T> Reversed(SelectiveScanArgs<T> args) {
   // Token i of the result is token `last` - i. This also reverses the order of

@@ -11,20 +11,20 @@
 //   1. EndsKernel scans all pieces but the last from h = 0. It stores the state
 //      at each piece's end and the piece's sum of s, which determines the decay
 //      of an earlier state.
-//   2. CarryKernel chains these ends into the state that each piece starts
-//   with.
-//   3. OutputKernel scans all pieces from those states and writes y.
+//   2. CarryKernel computes from these ends the state with which each piece
+//      starts.
+//   3. OutputKernel scans all pieces from these states and writes y.
 namespace sfmamba::kernels {
 namespace {
 
 constexpr int kWarp = 32;
 constexpr int kCarryThreads = 128;
-// A piece's length is a multiple of this, the largest unit of LaneScan. So only
-// a sequence's last piece can end within a unit.
+// The length of a piece is a multiple of kPieceUnit, the size of LaneScan's
+// largest unit. So only a sequence's last piece can end within a unit.
 constexpr int kPieceUnit = 8;
 
-// Returns piece `piece` of sequence k, which is empty beyond the sequence's
-// end.
+// Returns piece number `piece` of sequence k. The piece is empty if it would
+// begin beyond the end of the sequence.
 __device__ __forceinline__ TokenRun PieceOf(const PackedSequences& sequences,
                                             int k, int piece, int pieces) {
   const int64_t begin = sequences.begin(k);
@@ -36,8 +36,9 @@ __device__ __forceinline__ TokenRun PieceOf(const PackedSequences& sequences,
   return {sequences, begin + from, tokens, k, k, tokens};
 }
 
-// Returns the piece's end in scratch memory: [states + 1, channels], the states
-// followed by the sum of s. `ends` is the number of ends per sequence.
+// Returns where the scratch memory holds the end of a piece of sequence k. The
+// end is [states + 1, channels]: the states at the piece's end, followed by the
+// piece's sum of s. `ends` is the number of pieces per sequence but the last.
 template <typename T>
 __device__ __forceinline__ float* EndOf(const SelectiveScanArgs<T>& args,
                                         float* scratch, int k, int piece,
@@ -46,7 +47,8 @@ __device__ __forceinline__ float* EndOf(const SelectiveScanArgs<T>& args,
   return scratch + end * (args.states + 1) * args.channels;
 }
 
-// Grid: x is over the pieces, y over channels.
+// Stores the end of each piece but the last of every sequence. Grid: x is over
+// these pieces, y is over channels.
 template <typename T, int kStates, int kLanes>
 __global__ void __launch_bounds__(kMostScanThreads, 1)
     EndsKernel(const SelectiveScanArgs<T> args, float* scratch, int ends) {
@@ -71,8 +73,8 @@ __global__ void __launch_bounds__(kMostScanThreads, 1)
   if (scan.lane() == 0) end[kStates * args.channels] = s_sum;
 }
 
-// Replaces the state at each piece's end, computed from h = 0, by the true one.
-// Grid: x is the sequence, y the state, z is over channels.
+// Replaces the state at each piece's end, computed from h = 0, by the true
+// state. Grid: x is the sequence, y is the state, z is over channels.
 template <typename T>
 __global__ void CarryKernel(const SelectiveScanArgs<T> args, float* scratch,
                             int ends) {
@@ -85,7 +87,8 @@ __global__ void CarryKernel(const SelectiveScanArgs<T> args, float* scratch,
             int64_t{args.states + 1} * args.channels, ends);
 }
 
-// Grid: x is over the pieces, y over channels.
+// Scans all pieces from their true initial states and writes y. Grid: x is over
+// the pieces, y is over channels.
 template <typename T, int kStates, int kLanes>
 __global__ void __launch_bounds__(kMostScanThreads, 1)
     OutputKernel(const SelectiveScanArgs<T> args, float* scratch, int pieces) {

@@ -8,7 +8,7 @@
 
 namespace sfmamba::kernels {
 
-// SelectiveScanCuda's implementation of ScanPlan::kChunk, called with checked
+// Implements ScanPlan::kChunk for SelectiveScanCuda(), which has checked the
 // arguments.
 template <typename T>
 absl::Status SelectiveScanChunkCuda(const SelectiveScanArgs<T>& args,

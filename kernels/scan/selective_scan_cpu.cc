@@ -7,8 +7,8 @@ namespace {
 
 constexpr int kMaxStates = 16;
 
-// The recurrence as defined, one channel of one sequence at a time, computed in
-// Real.
+// Computes the recurrence as selective_scan.h defines it, in arithmetic of type
+// Real. Handles one channel of one sequence at a time.
 template <typename Real, typename T>
 void Scan(const SelectiveScanArgs<T>& args) {
   for (int k = 0; k < args.sequences.count; ++k) {

@@ -8,21 +8,22 @@
 
 namespace sfmamba::kernels {
 
-// Enqueues the scan of selective_scan.h on `stream` and returns. All pointers,
-// sequences.offsets included, are device pointers. With offsets, only the
-// device knows the sequences' lengths. T is float, BFloat16 or Float16.
-// `states` is 8 or 16. The pointers need only be aligned to T.
+// Enqueues the scan of selective_scan.h on `stream` and does not wait for it.
+// All pointers, including sequences.offsets, are device pointers. If offsets is
+// set, only the device knows the sequences' lengths. T is float, BFloat16 or
+// Float16. `states` must be 8 or 16. The pointers need only be aligned to T.
 //
-// A sequence's outputs are bit-identical whatever else is in the call and
-// whatever plan.rows is. ScanPlan::kFold is the exception: a sequence's
-// position in its row may change its outputs by a few fp32 roundings. A NaN or
-// an infinity stays in its sequence under every plan.
+// A sequence's output bits depend neither on the other sequences nor on
+// plan.rows. The only exception is ScanPlan::kFold: a sequence's position in
+// its row may change the outputs by a few fp32 roundings. With every plan, a
+// NaN or an infinity never reaches another sequence.
 //
-// `scratch` is ScanScratchBytes() of device memory, aligned to floats, or null
-// where that is 0. No other call may use it until this scan has run.
+// `scratch` must point at ScanScratchBytes() bytes of device memory, aligned to
+// float. It may be null if the number of bytes is 0. No other call may use the
+// memory until this scan has finished.
 //
-// INVALID_ARGUMENT that names the field if the plan or the arguments are not
-// supported, INTERNAL if a launch is refused.
+// Returns INVALID_ARGUMENT, which names the field, if the plan or the arguments
+// are not supported. Returns INTERNAL if CUDA refuses a launch.
 template <typename T>
 absl::Status SelectiveScanCuda(const SelectiveScanArgs<T>& args,
                                const ScanPlan& plan, void* scratch,

@@ -10,24 +10,26 @@ namespace sfmamba::kernels {
 namespace {
 
 constexpr int kWarp = 32;
-constexpr int kChannels = 8;  // Channels in a block; each has a warp.
+constexpr int kChannels = 8;  // Channels in a block, one per warp.
 constexpr int kThreads = kWarp * kChannels;
 constexpr int kGroup = 4;  // States whose B and C are loaded together.
 constexpr int kMostStates = 16;
 constexpr unsigned kAll = 0xffffffffu;
 
-// Blocks per multiprocessor: the most with which no registers are spilled.
+// The number of blocks per multiprocessor. This is the largest number with
+// which the compiler spills no registers.
 template <int kItems>
 constexpr int kBlocks = kItems > 13 ? 1 : 2;
 
-// Finds which of a thread's tokens start a sequence, span after span. It counts
-// tokens if all sequences have the same length and reads their offsets
-// otherwise.
+// Finds which of a thread's tokens start a sequence, in one span of the row
+// after another. If kRagged is true, reads the offsets of the sequences. If
+// not, counts tokens, because all sequences have the same length.
 template <bool kRagged>
 class Starts {
  public:
-  // For a row of sequences [begin, end). In each span of `span` tokens, the
-  // thread has `items` tokens; the first span's begin at `token`.
+  // The row consists of the sequences [begin, end). In each span of `span`
+  // tokens, the thread has `items` consecutive tokens. In the first span, these
+  // begin at `token`.
   __device__ __forceinline__ Starts(const PackedSequences& sequences, int begin,
                                     int end, int token, int items, int span)
       : sequences_(sequences), items_(items), end_(end) {
@@ -41,8 +43,8 @@ class Starts {
     }
   }
 
-  // Returns bit j set if token + j starts a sequence. `token` is the thread's
-  // first token of the next span.
+  // Returns a word whose bit j is 1 if token `token` + j starts a sequence.
+  // `token` must be the thread's first token in the next span.
   __device__ __forceinline__ unsigned Bits(int token) {
     unsigned bits = 0;
     if constexpr (kRagged) {
@@ -73,11 +75,12 @@ class Starts {
 
   const PackedSequences& sequences_;
   const int items_, end_;
-  // With kRagged, next_ is the next sequence. Otherwise it is the next token's
-  // position in its sequence, and advances by step_ between spans.
+  // If kRagged is true, next_ is the index of the next sequence. If not, next_
+  // is the next token's position in its sequence and advances by step_ between
+  // spans.
   int next_, step_;
   int64_t first_;
-  int boundary_;  // Where sequence next_ begins in the row.
+  int boundary_;  // The first token of sequence next_, relative to the row.
 };
 
 // A block scans kChannels channels of one row, in spans of kWarp * kItems
@@ -87,10 +90,10 @@ class FoldScan {
  public:
   static constexpr int kSpan = kWarp * kItems;
 
-  // A plane holds one value of each of a span's tokens. The items of
-  // neighbouring threads lie an odd number of values apart, and planes are
-  // padded by 4 values. So a warp has no bank conflicts, whether its threads
-  // access their items or one token in all planes.
+  // A plane holds one value for each token of a span. The tokens of
+  // neighbouring threads begin an odd number of values apart, and planes are
+  // padded by 4 values. This avoids bank conflicts, whether each thread
+  // accesses its own tokens or a warp accesses the same tokens in all planes.
   static constexpr int kPitch = kItems | 1;
   static constexpr int kPlane = kWarp * kPitch + 4;
   using Planes = simt::Shared<float, kChannels * kPlane>;
@@ -128,8 +131,9 @@ class FoldScan {
     return t / kItems * kPitch + t % kItems;
   }
 
-  // When all threads load or store a span with kChannels values per token, the
-  // thread's element q belongs to this token and to this one of its values.
+  // All threads together load or store a span that has kChannels values per
+  // token. TokenOf(q) is the token of the thread's element q. ColumnOf() is the
+  // index of this element among the token's values.
   static __device__ __forceinline__ int TokenOf(int q) {
     return (threadIdx.x + q * kThreads) / kChannels;
   }
@@ -137,12 +141,14 @@ class FoldScan {
     return threadIdx.x % kChannels;
   }
 
-  // Scans the span of `count` tokens at token `first` of the tensor.
+  // Scans a span of `count` tokens, which begins at token `first` of the
+  // tensor. Bit j of `starts` is 1 if the thread's token j starts a sequence.
   __device__ __forceinline__ void ScanSpanAt(int64_t first, int count,
                                              unsigned starts) {
     Prepare(first, count);
-    // The nearest lane, at or before this one, with a token that starts a
-    // sequence, or 0. No state from earlier lanes passes it.
+    // `source` is the nearest lane, at or before this lane, with a token that
+    // starts a sequence, or 0 if there is none. States of lanes before `source`
+    // do not reach this lane.
     const unsigned resets = __ballot_sync(kAll, starts != 0);
     const unsigned before = resets & (kAll >> (kWarp - 1 - lane_));
     const int source = before == 0 ? 0 : kWarp - 1 - __clz(before);
@@ -197,7 +203,7 @@ class FoldScan {
     }
   }
 
-  // Loads B and C of states group .. group + 3.
+  // Loads B and C of the states `group` .. `group` + 3.
   __device__ __forceinline__ void FetchGroup(int64_t first, int count,
                                              int group) {
     const int column = ColumnOf();
@@ -220,7 +226,8 @@ class FoldScan {
     __syncthreads();
   }
 
-  // Adds state n's contribution to y_. `plane` is the plane of its B.
+  // Adds the contribution of state n to y_. `plane` is the index of the plane
+  // with this state's B.
   __device__ __forceinline__ void ScanState(int n, int plane, unsigned starts,
                                             int source) {
     const int B = plane * kPlane + lane_ * kPitch, C = B + kGroup * kPlane;
@@ -254,7 +261,7 @@ class FoldScan {
     }
   }
 
-  // Writes y_.
+  // Writes y_ to the output.
   __device__ __forceinline__ void Finish(int64_t first, int count) {
 #pragma unroll
     for (int j = 0; j < kItems; ++j) {
@@ -277,15 +284,15 @@ class FoldScan {
 
   const SelectiveScanArgs<T>& args_;
   const int first_channel_, warp_, lane_;
-  const int d_;  // The warp's channel; the last one if it has none.
+  const int d_;  // The warp's channel. The last channel if it has none.
   const float bias_, D_;
-  Planes& values_;    // u, dt or y: a plane for each channel.
-  Planes& bc_;        // A plane for each B, then each C, of the group's states.
+  Planes& values_;    // One plane of u, dt or y for each channel.
+  Planes& bc_;        // B of each state of a group, then C. One plane each.
   Carries& carries_;  // [channel, state]: the states after the last span.
   float s_[kItems], g_[kItems], y_[kItems];
 };
 
-// Grid: x is the row, y is over channels. Row r consists of sequences
+// Grid: x is the row, y is over channels. Row r consists of the sequences
 // [count * r / rows, count * (r + 1) / rows).
 template <typename T, int kItems, bool kRagged>
 __global__ void __launch_bounds__(kThreads, kBlocks<kItems>)

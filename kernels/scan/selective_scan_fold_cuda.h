@@ -8,9 +8,9 @@
 
 namespace sfmamba::kernels {
 
-// SelectiveScanCuda's implementation of ScanPlan::kFold, called with checked
-// arguments. Sequences are folded into rows. Each row is one parallel scan
-// whose state is reset where a sequence starts.
+// Implements ScanPlan::kFold for SelectiveScanCuda(), which has checked the
+// arguments. Concatenates sequences into rows. Each row is one parallel scan,
+// in which the state is reset at the start of each sequence.
 // Source: SF-Mamba (arXiv 2603.16423), 3.3.
 template <typename T>
 absl::Status SelectiveScanFoldCuda(const SelectiveScanArgs<T>& args,

@@ -10,11 +10,12 @@ namespace {
 
 constexpr int kWarp = 32;
 
-// Blocks per multiprocessor: the most with which no registers are spilled.
+// The number of blocks per multiprocessor. This is the largest number with
+// which the compiler spills no registers.
 template <int kStates, int kLanes, int kChannels>
 constexpr int kBlocks = kLanes <= 2 && (kStates * kChannels > 8) ? 1 : 2;
 
-// Grid: x is the row, y is over channels. Row r consists of sequences
+// Grid: x is the row, y is over channels. Row r consists of the sequences
 // [count * r / rows, count * (r + 1) / rows).
 template <typename T, int kStates, int kLanes, int kChannels>
 __global__ void __launch_bounds__(kMostScanThreads,

@@ -8,18 +8,19 @@
 
 namespace sfmamba::kernels {
 
-// SelectiveScanCuda's implementation of ScanPlan::kLane, called with checked
-// arguments. Two channels per thread need an even number of channels and rows
-// of u, dt and y that are aligned to pairs. Otherwise a thread takes one
-// channel, with bit-identical results.
+// Implements ScanPlan::kLane for SelectiveScanCuda(), which has checked the
+// arguments. Two channels per thread are possible only if the number of
+// channels is even and the rows of u, dt and y are aligned to pairs of values.
+// Otherwise each thread has one channel, with bit-identical results.
 template <typename T>
 absl::Status SelectiveScanLaneCuda(const SelectiveScanArgs<T>& args,
                                    const ScanPlan& plan, CudaStream stream);
 
-// Returns the threads per block of the lane and chunk kernels when `threads`
-// are needed in total: plan.threads unless that is 0. Otherwise it is the
-// smallest of the sizes that leave the fewest threads idle, since smaller
-// blocks spread a small batch over more multiprocessors.
+// Returns the number of threads per block for the lane and chunk kernels, which
+// need `threads` threads for all channels. If plan.threads is not 0, returns
+// plan.threads. Otherwise returns the size that leaves the fewest threads idle.
+// If there are several, returns the smallest, because smaller blocks spread a
+// small batch over more multiprocessors.
 int LaneBlockThreads(const ScanPlan& plan, int threads);
 
 }  // namespace sfmamba::kernels

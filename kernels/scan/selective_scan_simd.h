@@ -1,5 +1,6 @@
-// The selective scan over a vector type V, with a channel in each lane. The
-// files of one instruction set include this header and choose V.
+// The selective scan by vectors of type V, one channel per lane.
+// selective_scan_isa.cc includes this header and is compiled once for each
+// instruction set, with its V.
 #ifndef SFMAMBA_KERNELS_SCAN_SELECTIVE_SCAN_SIMD_H_
 #define SFMAMBA_KERNELS_SCAN_SELECTIVE_SCAN_SIMD_H_
 
@@ -9,11 +10,13 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Tokens per tile. One loop prepares a tile's tokens (softplus), a second runs
-// the recurrence over them. Each loop's values fit the registers.
+// The number of tokens per tile. One loop computes the softplus for a tile's
+// tokens, and a second loop runs the recurrence. The values of each loop fit
+// into the registers.
 constexpr int kTile = 32;
 
-// B and C of a tile as fp32, shared by all channels.
+// The inputs B and C of a tile's tokens as fp32. All channels use the same B
+// and C.
 template <int kStates>
 struct TileInputs {
   template <typename T>
@@ -31,8 +34,8 @@ struct TileInputs {
   float C[kTile][kStates];
 };
 
-// The scan of one sequence over kWidth channels, tile by tile. In base 2,
-// with s = log2(1 + exp(x)): delta = s*ln2 and exp(delta*A) = 2^(A*s).
+// Scans one sequence for kWidth channels, tile by tile. Computes in base 2: if
+// s = log2(1 + exp(dt + bias)), then delta = s*ln2 and exp(delta*A) = 2^(A*s).
 template <typename V, int kStates, typename T>
 class ChannelBlock {
  public:
@@ -55,11 +58,13 @@ class ChannelBlock {
     bias_ = LoadLanes(args.bias + channel) * V::Set(kLog2E);
   }
 
-  // Continues the scan over `tokens` <= kTile tokens from `tile`.
+  // Scans the next tile, which has `tokens` tokens (at most kTile) from token
+  // `tile` on.
   void ScanTile(const TileInputs<kStates>& inputs, int64_t tile, int tokens) {
     Prepare(tile, tokens);
-    // False if anything is a NaN. The limit is below 126, where the two forms
-    // begin to differ, so a token's result never depends on this choice.
+    // The condition is false if any value is a NaN. The two functions differ
+    // only for products of 126 and more. The limit is below 126, so the choice
+    // never changes a token's result.
     if (V::All(LessEqual(largest_s_ * steepest_, V::Set(125.0f)))) {
       Recur<Exp2Products<kGroup, V>>(inputs, tile, tokens);
     } else {
@@ -68,7 +73,7 @@ class ChannelBlock {
   }
 
  private:
-  // States whose decays are computed together.
+  // The number of states whose decays are computed together.
   static constexpr int kGroup = kStates < 4 ? kStates : 4;
 
   template <typename U>
@@ -131,8 +136,9 @@ class ChannelBlock {
   alignas(64) float y_[kTile][V::kWidth];
 };
 
-// Scans the sequence of tokens [begin, end) in the channels of kBlocks blocks.
-// The blocks take turns at each tile, while it is in the cache.
+// Scans one sequence, the tokens [begin, end), for the channels of kBlocks
+// blocks. Scans each tile for all blocks before the next tile, while the tile
+// is in the cache.
 template <typename V, int kStates, int kBlocks, typename T>
 void ScanBlocks(const SelectiveScanArgs<T>& args, int channel, int64_t begin,
                 int64_t end) {
@@ -148,11 +154,11 @@ void ScanBlocks(const SelectiveScanArgs<T>& args, int channel, int64_t begin,
   }
 }
 
-// Scans one sequence after another: a sequence fits the second-level cache, a
-// batch does not.
+// Scans one sequence after another, because a sequence fits into the
+// second-level cache and a batch does not.
 template <typename V, int kStates, typename T>
 void ScanChannels(const SelectiveScanArgs<T>& args) {
-  constexpr int kChannels = 16;  // The floats in a cache line.
+  constexpr int kChannels = 16;  // The number of floats in a cache line.
   for (int k = 0; k < args.sequences.count; ++k) {
     const int64_t begin = args.sequences.begin(k), end = args.sequences.end(k);
     int channel = 0;
