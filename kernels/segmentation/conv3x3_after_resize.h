@@ -6,19 +6,19 @@
 
 namespace sfmamba::kernels {
 
-// The second half of a 3x3 convolution with padding 1 over a small map that is
-// resized to y's size. The first half, done by the caller, multiplies each
-// pixel of the small map by the weights of each of the nine taps. This is
-// cheaper than convolving the resized map, and equivalent, because a resize is
-// linear and treats all channels alike. The second half adds the resized
-// products to y:
+// The second step of a 3x3 convolution with padding 1 over a small map that is
+// resized to the size of y. In the first step, the caller multiplies each pixel
+// of the small map by the weights of each of the nine taps. The second step
+// resizes these products and adds them to y. A resize is linear and treats all
+// channels in the same way. So the result is the same as if the resized map
+// were convolved, which would take longer.
 //   y[r, c] += sum over i, j < 3 of resized(taps[3i + j])[r + i - 1, c + j - 1]
-// Positions outside of the resized map count as 0. The resize is that of
+// Positions outside of the resized map count as 0. The resize is defined in
 // kernels/pixels/resize_taps.h.
 struct Conv3x3AfterResizeArgs {
   const float* taps;  // [in_height, in_width, 9, channels], the products
   int in_height, in_width, channels;
-  float* y;  // [height, width, channels], added to
+  float* y;  // [height, width, channels], where the sums are added.
   int height, width;
   int row_begin, row_end;  // The rows of y to compute.
 };
@@ -27,12 +27,13 @@ struct Conv3x3AfterResizeArgs {
 void Conv3x3AfterResizeCpu(const Conv3x3AfterResizeArgs& args,
                            CpuIsa isa = ActiveCpuIsa());
 
-// Channels that are processed together, so that their rows stay in the cache.
+// The number of channels that are processed together, so that their rows stay
+// in the cache.
 constexpr int kResizedConv3x3Block = 128;
 
-// Conv3x3AfterResizeCpu chooses among these, one per instruction set. `rows`
-// and `columns` resize the map to y's size. `scratch` has room for 3 * in_width
-// * kResizedConv3x3Block floats.
+// Conv3x3AfterResizeCpu() calls one of these, depending on the instruction set.
+// `rows` and `columns` resize the small map to the size of y. `scratch` must
+// have room for 3 * in_width * kResizedConv3x3Block floats.
 void Conv3x3AfterResizeScalar(const Conv3x3AfterResizeArgs& args,
                               const ResizeTaps& rows, const ResizeTaps& columns,
                               float* scratch);

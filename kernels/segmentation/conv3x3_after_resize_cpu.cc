@@ -6,7 +6,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Returns channel c of the resized products of tap `tap` at (row, column) of y.
+// Returns the resized product of tap `tap` and channel c at position (row,
+// column) of y.
 float Resized(const Conv3x3AfterResizeArgs& args, const ResizeTaps& rows,
               const ResizeTaps& columns, int row, int column, int tap, int c) {
   float sum = 0;

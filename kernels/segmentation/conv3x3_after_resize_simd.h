@@ -1,7 +1,7 @@
-// The resized 3x3 convolution over a vector type V, with a channel in each
-// lane. The files of one instruction set include this header and choose V. Rows
-// are resized before columns, since each column of the small map serves several
-// columns of y.
+// Computes the resized 3x3 convolution by vectors of type V, one channel per
+// lane. conv3x3_after_resize_isa.cc includes this header and is compiled once
+// for each instruction set, with its V. Rows are resized before columns,
+// because each column of the small map is used for several columns of y.
 #ifndef SFMAMBA_KERNELS_SEGMENTATION_CONV3X3_AFTER_RESIZE_SIMD_H_
 #define SFMAMBA_KERNELS_SEGMENTATION_CONV3X3_AFTER_RESIZE_SIMD_H_
 
@@ -13,14 +13,15 @@
 namespace sfmamba::kernels {
 namespace {
 
-// A weighted sum of at most six vectors: three taps with two neighbours each.
+// The terms of a weighted sum. There are at most six, because three taps depend
+// on two samples each.
 struct Terms {
   int count = 0;
   const float* values[6];
   float weights[6];
 
-  // Adds the samples that determine element i of a resized line. The line's
-  // samples begin at `line` and lie `stride` values apart.
+  // Adds the terms of element i of a line after `resize`. The samples of the
+  // line begin at `line` and are `stride` values apart.
   void Add(const ResizeTaps& resize, int i, const float* line, int64_t stride) {
     for (int k = i * resize.count; k < (i + 1) * resize.count; ++k) {
       values[count] = line + resize.index[k] * stride;
@@ -38,8 +39,8 @@ V AddTerms(const Terms& terms, int64_t c, int lanes, V sum) {
   return sum;
 }
 
-// Computes row `row` of y in at most kResizedConv3x3Block channels from `first`
-// on.
+// Computes row `row` of y for at most kResizedConv3x3Block channels, which
+// begin with channel `first`.
 template <typename V>
 void Row(const Conv3x3AfterResizeArgs& args, const ResizeTaps& rows,
          const ResizeTaps& columns, int row, int first, float* scratch) {

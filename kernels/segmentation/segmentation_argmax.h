@@ -8,16 +8,17 @@
 
 namespace sfmamba::kernels {
 
-// The end of a segmentation head in one pass. Logits are resized to the size of
-// the network's input and then to that of the picture, and each pixel gets the
-// class with the largest logit. Of equal logits the lowest class wins; a NaN
-// never wins; class 0 wins if no logit is above minus infinity.
+// The last steps of a segmentation head in one pass. Resizes the logits to the
+// size of the network's input and then to the size of the picture. Each pixel
+// gets the class with the largest logit. If logits are equal, the class with
+// the lowest number wins. A NaN never wins. If no logit is above minus
+// infinity, class 0 wins.
 //
 // Both resizes are bilinear, as in kernels/pixels/resize_taps.h, and are
-// composed into one; rows are resized before columns. A resize between equal
-// sizes is skipped. The memory needed is that of one row, width * classes
-// floats. Source: docs/heads.md, "Class maps"; UperNet (arXiv
-// 1807.10221).
+// composed into one resize. Rows are resized before columns. A resize between
+// equal sizes is skipped. The memory needed is one row of width * classes
+// floats.
+// Source: docs/heads.md, "Class maps"; UperNet (arXiv 1807.10221).
 struct SegmentationArgmaxArgs {
   const float* logits;         // [height, width, classes]
   int height, width, classes;  // classes <= 65535
@@ -25,11 +26,14 @@ struct SegmentationArgmaxArgs {
   int out_height, out_width;
   // The rows of the result to compute: [row_begin, row_end).
   int row_begin, row_end;
-  uint16_t* labels;  // [out_height, out_width]; only those rows are written
-  // 255 times the softmax probability of the label, rounded, or 0 if that is
-  // NaN; of the same shape as `labels`, or null for none.
+  // [out_height, out_width]. Only the rows [row_begin, row_end) are written.
+  uint16_t* labels;
+  // Written unless null, with the shape of `labels`: 255 times the softmax
+  // probability of the label, rounded to a whole number, or 0 if the
+  // probability is NaN.
   uint8_t* confidence;
-  // [classes], or null for none: the number of pixels with each label is added.
+  // [classes]. Unless null, the number of pixels with each label is added to
+  // it.
   int64_t* areas;
 };
 
@@ -37,17 +41,16 @@ struct SegmentationArgmaxArgs {
 void SegmentationArgmaxCpu(const SegmentationArgmaxArgs& args,
                            CpuIsa isa = ActiveCpuIsa());
 
-// SegmentationArgmaxCpu() with other resizes than those between its sizes:
-// `rows` and `columns` take the logits to the result. The input's size is not
-// looked at.
+// Like the function above, but resizes the logits to the result by `rows` and
+// `columns`. Ignores input_height and input_width.
 void SegmentationArgmaxCpu(const SegmentationArgmaxArgs& args,
                            const ResizeTaps& rows, const ResizeTaps& columns,
                            CpuIsa isa = ActiveCpuIsa());
 
-// SegmentationArgmaxCpu chooses among these, one per instruction set. Their
-// labels are equal, their confidences may differ by rounding. `rows` and
-// `columns` are the composed resizes of each axis. `row` is scratch memory of
-// width * classes + kSegmentationRowPadding floats.
+// SegmentationArgmaxCpu() calls one of the functions below, depending on the
+// instruction set. All write the same labels, but confidences may differ by
+// rounding. `rows` and `columns` resize the logits to the result. `row` is
+// scratch memory of width * classes + kSegmentationRowPadding floats.
 constexpr int kSegmentationRowPadding = 16;
 void SegmentationArgmaxScalar(const SegmentationArgmaxArgs& args,
                               const ResizeTaps& rows, const ResizeTaps& columns,

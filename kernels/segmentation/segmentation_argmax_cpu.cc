@@ -6,7 +6,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// One pixel's logits, interpolated from the resized row.
+// Interpolates the logits of one pixel from a resized row.
 struct Pixel {
   float operator[](int k) const {
     float value = 0;
@@ -23,7 +23,8 @@ struct Pixel {
   const float* weight;  // [taps]
 };
 
-// Computes output row y before its columns are resized.
+// Computes row y of the result, [width, classes], in which the columns are not
+// yet resized.
 void ResizeRow(const SegmentationArgmaxArgs& args, const ResizeTaps& rows,
                int y, float* row) {
   const int64_t count = int64_t{args.width} * args.classes;

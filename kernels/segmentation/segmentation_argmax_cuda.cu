@@ -4,16 +4,17 @@
 #include "kernels/segmentation/segmentation_argmax_cuda.h"
 #include "simt/simt.h"
 
-// This file is compiled without contraction of multiplications and additions.
-// Every logit is rounded as in the scalar loop, so that the labels are the
-// same.
+// The compiler must not fuse multiplications with additions in this file (no
+// contraction). Every logit is therefore rounded as in
+// SegmentationArgmaxScalar(), and the labels are the same.
 namespace sfmamba::kernels {
 namespace {
 
-// A warp classifies kStrip pixels of a row, one after another; its lanes divide
-// the classes. So the lanes read contiguous memory whatever the resizes are,
-// and neighbouring pixels find it in the cache. A strip's areas are counted by
-// runs of equal labels, since neighbours mostly have the same label.
+// A warp classifies a strip of kStrip pixels of a row, one pixel after another.
+// The lanes of the warp divide the classes. The lanes therefore read contiguous
+// memory for any resize, and the next pixel mostly reads from the cache.
+// Neighbouring pixels mostly have the same label, so each run of equal labels
+// in a strip is added to the areas at once.
 constexpr int kLanes = 32;
 constexpr int kStrip = 16;
 constexpr int kWarps = 4;  // Warps in a block.
@@ -30,8 +31,8 @@ struct alignas(8) Tap {
 
 // The arrays in the scratch memory.
 struct Taps {
-  int* counts;          // [2]: ResizeTaps::count of rows and of columns.
-  Tap *rows, *columns;  // [out_height], [out_width], kMaxTaps of each
+  int* counts;          // [2], ResizeTaps::count of rows and of columns.
+  Tap *rows, *columns;  // [out_height or out_width, kMaxTaps]
 };
 
 // The two samples that output i of one resize depends on.
@@ -62,8 +63,8 @@ __device__ int AddTap(Tap tap, Tap* list, int count) {
   return count + 1;
 }
 
-// Fills `list`, [kMaxTaps], with the taps of output i. Returns how many are
-// used; the others have weight 0.
+// Fills `list`, [kMaxTaps], with the taps of output i. Returns the number of
+// taps that are used. The other taps have weight 0.
 __device__ int ComposeTaps(int size, int middle_size, int out_size, int i,
                            Tap* list) {
   int count = 0;
@@ -78,7 +79,8 @@ __device__ int ComposeTaps(int size, int middle_size, int out_size, int i,
   return count;
 }
 
-// Computes the taps of the rows in block 0 and of the columns in block 1.
+// Block 0 computes the taps of the rows, and block 1 computes the taps of the
+// columns.
 __global__ void TapsKernel(int height, int width, int input_height,
                            int input_width, int out_height, int out_width,
                            Taps taps) {
@@ -102,11 +104,11 @@ __global__ void TapsKernel(int height, int width, int input_height,
 
 // ---- Classes ----
 
-// One pixel's interpolated logits.
+// Interpolates the logits of one pixel.
 template <typename T>
 struct Pixel {
-  // Rows are resized before columns. Taps are summed in the scalar loop's
-  // order.
+  // Returns the logit of class k. Rows are resized before columns. Taps are
+  // summed in the same order as in the scalar loop.
   __device__ float Logit(int k) const {
     float value = 0;
     for (int c = 0; c < column_count; ++c) {
@@ -128,13 +130,14 @@ struct Pixel {
   const Tap *rows, *columns;
 };
 
-// The best class that a lane has seen. With kSum, also the sum of
-// exp(logit - best) over all classes.
+// The best class so far among the classes of a lane. If kSum is true, also the
+// sum of exp(logit - best logit) over these classes.
 template <bool kSum>
 struct Best {
   __device__ void Meet(float logit, int k) {
     if (logit > value) {
-      // The first logit above minus infinity makes this 1, or NaN after a NaN.
+      // The first logit above minus infinity sets the sum to 1, or to NaN if
+      // there was a NaN before.
       if (kSum) sum = sum * simt::Exp2((value - logit) * kLog2E) + 1;
       value = logit;
       label = k;
@@ -143,7 +146,8 @@ struct Best {
     }
   }
 
-  // Combines the lanes' results; all lanes get the same one.
+  // Combines the results of all lanes and stores the combined result in every
+  // lane.
   __device__ void Join() {
     const float own = value;
     for (int offset = kLanes / 2; offset > 0; offset /= 2) {
@@ -171,7 +175,8 @@ struct Best {
 __device__ void CountAreas(int lane, int count, int label, int64_t* areas) {
   const int before = __shfl_up_sync(kAll, label, 1);
   const bool begins = lane < count && (lane == 0 || label != before);
-  // Bits are set where a run begins and where the last one ends.
+  // Bit i is 1 if a run of equal labels begins at pixel i, or if the last run
+  // ends before pixel i.
   const unsigned edges = __ballot_sync(kAll, begins) | 1u << count;
   if (!begins) return;
   const int run = __ffs(edges >> (lane + 1));
@@ -180,7 +185,7 @@ __device__ void CountAreas(int lane, int count, int label, int64_t* areas) {
             static_cast<unsigned long long>(run));
 }
 
-// Grid: x is the row, y is over groups of kWarps of its strips.
+// Grid: x is the row, each y is kWarps strips of the row.
 template <typename T, bool kConfidence>
 __global__ void ArgmaxKernel(SegmentationArgmaxCudaArgs<T> args, Taps taps) {
   static_assert(kStrip < kLanes, "a strip's end is a bit too");
@@ -217,7 +222,8 @@ __global__ void ArgmaxKernel(SegmentationArgmaxCudaArgs<T> args, Taps taps) {
   }
 }
 
-// The bytes reserved for the counts, before the taps.
+// The size of Taps::counts in the scratch memory, with padding. The taps
+// follow.
 constexpr size_t kCountsBytes = 16;
 constexpr int kTapsThreads = 256;
 

@@ -9,8 +9,8 @@
 
 namespace sfmamba::kernels {
 
-// SegmentationArgmaxArgs with logits of type T: float, BFloat16 or Float16. All
-// pointers are device pointers.
+// Like SegmentationArgmaxArgs, but the logits have type T, which is float,
+// BFloat16 or Float16. All pointers are device pointers.
 template <typename T>
 struct SegmentationArgmaxCudaArgs {
   const T* logits;             // [height, width, classes]
@@ -19,22 +19,27 @@ struct SegmentationArgmaxCudaArgs {
   int out_height, out_width;
   // The rows of the result to compute: [row_begin, row_end).
   int row_begin, row_end;
-  uint16_t* labels;  // [out_height, out_width]; only those rows are written
-  // 255 times the softmax probability of the label, rounded, or 0 if that is
-  // NaN; of the same shape as `labels`, or null for none.
+  // [out_height, out_width]. Only the rows [row_begin, row_end) are written.
+  uint16_t* labels;
+  // Written unless null, with the shape of `labels`: 255 times the softmax
+  // probability of the label, rounded to a whole number, or 0 if the
+  // probability is NaN.
   uint8_t* confidence;
-  // [classes], or null for none: the number of pixels with each label is added.
+  // [classes]. Unless null, the number of pixels with each label is added to
+  // it.
   int64_t* areas;
-  void* scratch;  // SegmentationArgmaxCudaScratchBytes(), 16-byte aligned
+  // SegmentationArgmaxCudaScratchBytes() bytes, aligned to 16 bytes.
+  void* scratch;
 };
 
 size_t SegmentationArgmaxCudaScratchBytes(int out_height, int out_width);
 
-// Labels and areas are equal to those of SegmentationArgmaxScalar() for the
+// Writes the same labels and areas as SegmentationArgmaxScalar() does for the
 // same logits in fp32. Confidences may differ by rounding. A pixel's output
-// bits depend only on the logits that it is interpolated from.
+// bits depend only on the logits from which the pixel is interpolated.
 //
-// Enqueues on `stream` and returns. INTERNAL if a launch is refused.
+// Enqueues the work on `stream` and does not wait for it. Returns INTERNAL if
+// CUDA refuses a launch.
 template <typename T>
 absl::Status SegmentationArgmaxCuda(const SegmentationArgmaxCudaArgs<T>& args,
                                     CudaStream stream);

@@ -1,5 +1,6 @@
-// The argmax of resized logits over a vector type V, with a class in each lane.
-// The files of one instruction set include this header and choose V.
+// Computes the argmax of resized logits by vectors of type V, one class per
+// lane. segmentation_argmax_isa.cc includes this header and is compiled once
+// for each instruction set, with its V.
 #ifndef SFMAMBA_KERNELS_SEGMENTATION_SEGMENTATION_ARGMAX_SIMD_H_
 #define SFMAMBA_KERNELS_SEGMENTATION_SEGMENTATION_ARGMAX_SIMD_H_
 
@@ -13,7 +14,8 @@ namespace {
 
 constexpr float kInfinity = __builtin_inff();
 
-// Returns the weighted sum of kTaps sources, in the order of the scalar loop.
+// Returns the weighted sum of kTaps sources, which are added in the same order
+// as in the scalar loop.
 template <typename V, int kTaps>
 inline V WeightedSum(const float* const (&source)[kTaps],
                      const V (&weight)[kTaps], int64_t i) {
@@ -24,7 +26,8 @@ inline V WeightedSum(const float* const (&source)[kTaps],
   return sum;
 }
 
-// Computes output row y before its columns are resized.
+// Computes row y of the result, [width, classes], in which the columns are not
+// yet resized.
 template <typename V, int kTaps>
 void ResizeRow(const SegmentationArgmaxArgs& args, const ResizeTaps& taps,
                int y, float* row) {
@@ -48,7 +51,7 @@ void ResizeRow(const SegmentationArgmaxArgs& args, const ResizeTaps& taps,
   }
 }
 
-// One pixel's logits, interpolated from the resized row.
+// Interpolates the logits of one pixel from a resized row.
 template <typename V, int kTaps>
 struct Pixel {
   void Set(const float* row, int classes, const ResizeTaps& columns, int x) {
@@ -58,7 +61,7 @@ struct Pixel {
     }
   }
 
-  // Returns the logits of classes k .. k + kWidth - 1. Those beyond the last
+  // Returns the logits of classes k .. k + kWidth - 1. Values beyond the last
   // class are meaningless.
   V Logits(int k) const { return WeightedSum<V>(source, weight, k); }
 
@@ -66,7 +69,7 @@ struct Pixel {
   V weight[kTaps];
 };
 
-// The best class that each lane has seen.
+// The best class so far, separately for each lane.
 template <typename V>
 struct Best {
   void Meet(V logits, V index) {
@@ -86,9 +89,10 @@ inline V LaneIndices() {
   return V::Load(kLanes);
 }
 
-// Calls f(k, index) for each vector of classes k .. k + kWidth - 1 but the
-// last, and f_last(k, index) for the last. Lane i of `index` holds k + i; in
-// the last vector, lanes from `classes` on must be ignored.
+// Divides the classes into vectors of classes k .. k + kWidth - 1. Calls
+// f_last(k, index) for the last vector and f(k, index) for all vectors before
+// it. Lane i of `index` holds k + i. f_last must ignore lanes whose index is
+// `classes` or more.
 template <typename V, typename F, typename Last>
 inline void ForEachClass(int classes, F f, Last f_last) {
   V index = LaneIndices<V>();
@@ -102,7 +106,7 @@ inline void ForEachClass(int classes, F f, Last f_last) {
 
 template <typename V, int kTaps>
 uint8_t Confidence(const Pixel<V, kTaps>& pixel, int classes, float best) {
-  // The result is at most 1, or NaN if the logit is NaN.
+  // Returns exp(logit - best), which is at most 1, or NaN if the logit is NaN.
   const auto exponential = [&](int k) {
     const V power = (pixel.Logits(k) - V::Set(best)) * V::Set(kLog2E);
     return Select(IsNan(power), power, Exp2(Max(V::Set(-126.0f), power)));
@@ -118,8 +122,9 @@ uint8_t Confidence(const Pixel<V, kTaps>& pixel, int classes, float best) {
   return total >= 1 ? static_cast<uint8_t>(255.0f / total + 0.5f) : 0;
 }
 
-// Classifies kPixels pixels of row y from x on. They are processed together so
-// that one pixel's dependent comparisons overlap with the others'.
+// Classifies kPixels pixels of row y, which begin at column x. The comparisons
+// of one pixel depend on each other, so several pixels are processed together
+// and their comparisons overlap.
 template <typename V, int kTaps, int kPixels>
 void ClassifyPixels(const SegmentationArgmaxArgs& args,
                     const ResizeTaps& columns, const float* row, int y, int x) {

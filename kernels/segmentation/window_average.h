@@ -6,35 +6,39 @@
 
 namespace sfmamba::kernels {
 
-// One row of the mean of overlapping windows' logits. Each window's logits are
-// resized to the window; a pixel gets their sum, in the order of the windows,
-// divided by the number of windows that cover it. Source: docs/heads.md,
-// "Sliding windows"; mmsegmentation 1.2.2's mode "slide".
+// Computes the mean of the logits of overlapping windows, for one row of a
+// picture. The logits of each window are resized to the size of the window.
+// They are then summed for each pixel, in the order of the windows, and divided
+// by the number of windows that cover the pixel.
+// Source: docs/heads.md, "Sliding windows"; mmsegmentation 1.2.2's mode
+// "slide".
 struct WindowAverageArgs {
   struct Window {
     const float* logits;  // [height, width, classes]
-    int top, left;        // The window's place, in pixels of the picture.
+    int top, left;        // The window's position, in pixels of the picture.
   };
-  // All of one size; each of them covers `row`.
+  // [count] windows of the same size. Each window must cover the row `row`.
   const Window* windows;
   int count;
-  int width, classes;  // The size of their logits.
-  // The resizes from the logits' height and width to the window's, as
-  // ComposeResizes() gives them for one resize: of one or two taps.
+  int width, classes;  // The size of each window's logits.
+  // The resizes from the height and width of the logits to the height and width
+  // of a window. They must have one or two taps, as returned by
+  // ComposeResizes() for a single resize.
   const ResizeTaps* rows;
   const ResizeTaps* columns;
   int row;            // The row of the picture to compute.
-  int picture_width;  // In pixels, each of which some window covers.
+  int picture_width;  // In pixels. Windows must cover all of them.
   float* average;     // [picture_width, classes], written
 };
 
-// Runs on the calling thread. Takes memory for a row of one window's logits.
+// Runs on the calling thread. Allocates memory for one row of a window's
+// logits.
 void WindowAverageCpu(const WindowAverageArgs& args,
                       CpuIsa isa = ActiveCpuIsa());
 
-// WindowAverageCpu chooses among these, one per instruction set. All give the
-// same values. `counts` [picture_width] has the number of windows that cover
-// each pixel, and `scratch` room for width * classes floats.
+// WindowAverageCpu() calls one of these, depending on the instruction set. All
+// compute the same values. `counts`, [picture_width], is the number of windows
+// that cover each pixel. `scratch` must have room for width * classes floats.
 void WindowAverageScalar(const WindowAverageArgs& args, const float* counts,
                          float* scratch);
 void WindowAverageAvx2(const WindowAverageArgs& args, const float* counts,

@@ -1,5 +1,6 @@
-// The mean of overlapping windows' logits over a vector type V, with a class in
-// each lane. The files of one instruction set include this header and choose V.
+// Computes the mean of the logits of overlapping windows by vectors of type V,
+// one class per lane. window_average_isa.cc includes this header and is
+// compiled once for each instruction set, with its V.
 #ifndef SFMAMBA_KERNELS_SEGMENTATION_WINDOW_AVERAGE_SIMD_H_
 #define SFMAMBA_KERNELS_SEGMENTATION_WINDOW_AVERAGE_SIMD_H_
 
@@ -12,7 +13,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Element i of a line that was resized from samples of `size` values each.
+// Element i of a resized line, which is a weighted sum of two samples of the
+// original line. Each sample has `size` values.
 struct TwoSamples {
   TwoSamples(const ResizeTaps& taps, int i, const float* line, int64_t size)
       : first(line + taps.index.data()[i * taps.count] * size),
