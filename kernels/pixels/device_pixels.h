@@ -1,5 +1,5 @@
-// Normalised pixels of images in device code. Only .cu files include this
-// header.
+// Device code that reads and normalises pixels of images. Only .cu files
+// include this header.
 #ifndef SFMAMBA_KERNELS_PIXELS_DEVICE_PIXELS_H_
 #define SFMAMBA_KERNELS_PIXELS_DEVICE_PIXELS_H_
 
@@ -10,15 +10,17 @@
 
 namespace sfmamba::kernels {
 
-// The most images in a launch. Their descriptions are kernel parameters.
+// The maximum number of images in a launch, because their descriptions are
+// kernel parameters.
 constexpr int kImages = 64;
 constexpr int kPixels = 4;  // A thread reads four pixels (12 bytes) at a time.
 
 // Entry [256 c + v] is the normalised value of byte v in channel c.
 using PixelTable = simt::Shared<float, 3 * 256>;
 
-// Sets entries `thread`, `thread` + `threads`, ... of each channel to
-// (v / 255 - mean[c]) / std[c], each of the three operations rounded.
+// Sets the entries v = `thread`, `thread` + `threads`, ... of each channel c to
+// (v / 255 - mean[c]) / std[c]. Each of the three operations is rounded to
+// fp32.
 __device__ __forceinline__ void FillPixelTable(const float (&mean)[3],
                                                const float (&std)[3],
                                                int thread, int threads,
@@ -32,7 +34,8 @@ __device__ __forceinline__ void FillPixelTable(const float (&mean)[3],
   }
 }
 
-// Loads four bytes, the first one lowest. Those beyond the first `count` are 0.
+// Returns four bytes as a word, with the first byte in the lowest bits. Reads
+// only the first `count` bytes. The other bytes of the word are 0.
 __device__ __forceinline__ uint32_t LoadBytes(const uint8_t* from, int count) {
   if (count >= 4 && reinterpret_cast<uintptr_t>(from) % 4 == 0) {
     return *reinterpret_cast<const uint32_t*>(from);
@@ -45,7 +48,8 @@ __device__ __forceinline__ uint32_t LoadBytes(const uint8_t* from, int count) {
   return word;
 }
 
-// Does what LoadPixels() does for three planes, `plane` bytes apart.
+// Like LoadPixels(), but for three planes, one per channel, which begin `plane`
+// bytes apart.
 __device__ __forceinline__ void LoadPlanes(const uint8_t* from, int64_t plane,
                                            int count, uint32_t (&words)[3]) {
   uint32_t planes[3];
@@ -57,8 +61,8 @@ __device__ __forceinline__ void LoadPlanes(const uint8_t* from, int64_t plane,
   }
 }
 
-// Loads the bytes of four pixels, the first byte lowest. Pixels beyond the
-// first `count` are left as they are.
+// Loads the 12 bytes of four pixels into `words`, with the first byte in the
+// lowest bits. Reads only the first `count` pixels. `words` must be 0 before.
 __device__ __forceinline__ void LoadPixels(const uint8_t* from, int count,
                                            uint32_t (&words)[3]) {
   if (count >= kPixels && reinterpret_cast<uintptr_t>(from) % 4 == 0) {
@@ -74,9 +78,10 @@ __device__ __forceinline__ void LoadPixels(const uint8_t* from, int count,
   }
 }
 
-// Sets values[3 p + c] to channel c of pixel j + p of row i, normalised, or to
-// 0 outside of the image, which is [3, height, width] if `planar`. j is a
-// multiple of 4; i and j may be negative.
+// Sets values[3 p + c] to the normalised value of channel c of pixel j + p in
+// row i. Outside of the image, sets it to 0. If `planar` is true, the image has
+// the layout [3, height, width]. j must be a multiple of 4. i and j may be
+// negative.
 __device__ __forceinline__ void ReadPixels(const CudaImage& image, bool planar,
                                            PixelTable& table, int i, int j,
                                            float (&values)[3 * kPixels]) {
@@ -92,7 +97,8 @@ __device__ __forceinline__ void ReadPixels(const CudaImage& image, bool planar,
   }
 #pragma unroll
   for (int b = 0; b < 3 * kPixels; ++b) {
-    // Looked up unconditionally: a conditional load costs more than a select.
+    // Reads the table for pixels outside of the image as well, because a
+    // conditional load takes longer than a select.
     const uint32_t byte = words[b / 4] >> (b % 4 * 8) & 255;
     const float value = table[256 * (b % 3) + byte];
     values[b] = b / 3 < count ? value : 0.0f;

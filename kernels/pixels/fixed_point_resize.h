@@ -16,15 +16,16 @@ namespace sfmamba::kernels {
 
 constexpr int kWeightFractionBits = 22;
 
-// The inputs and weights that make each output of a row or column.
+// The inputs of each output pixel along a row or a column, and the weights of
+// these inputs.
 class FixedPointTaps {
  public:
-  // For `outputs` outputs of at most `max_count` inputs each.
+  // There are `outputs` outputs, each of which has at most `max_count` inputs.
   FixedPointTaps(int outputs, int max_count);
 
-  // Output i is made of inputs first .. first + count - 1. For each output the
-  // weights' magnitudes add up to less than 2^23, twice the weight 1, so that
-  // no sum overflows.
+  // Makes output i the weighted sum of the inputs first .. first + count - 1.
+  // The absolute values of the weights must add up to less than 2^23, so that
+  // no sum overflows. In fixed point, 2^22 is the weight 1.
   void Set(int i, int first, const int32_t* weights, int count);
 
   int outputs() const { return first_.size(); }
@@ -32,13 +33,15 @@ class FixedPointTaps {
   int first(int i) const { return first_[i]; }
   int count(int i) const { return count_[i]; }
   int end(int i) const { return first_[i] + count_[i]; }
-  // [count(i)], and zeros up to the next multiple of 4.
+  // Returns the weights of output i, [count(i)], followed by zeros up to the
+  // next multiple of 4.
   const int32_t* weights(int i) const {
     return &weights_[size_t{1} * i * stride_];
   }
-  // The weights for 16-bit multiplications, two inputs at a time: for inputs 2j
-  // and 2j + 1 the upper parts of their weights, then the lower kLowBits bits,
-  // each two int16 in an int32. [2 * ceil(count(i) / 4) pairs]
+  // Returns the weights of output i, split for 16-bit multiplications. Element
+  // 2j has the upper parts of the weights of inputs 2j and 2j + 1, as two
+  // int16. Element 2j + 1 has the lower kLowBits bits of these weights. Like
+  // weights(i), the elements are padded to a multiple of 4.
   const int32_t* parts(int i) const { return &parts_[size_t{1} * i * stride_]; }
 
   static constexpr int kLowBits = 11;
@@ -51,35 +54,37 @@ class FixedPointTaps {
   std::vector<int32_t> parts_;    // [outputs, stride_]
 };
 
-// Bytes that ResizeRows may read from a row's begin on: whole groups of four
-// pixels, and the register's rest.
+// Returns how many bytes ResizeRows() may read from the start of a row. This
+// can be more than the row has, because it reads four pixels as 16 bytes.
 size_t ReadableRowBytes(const FixedPointTaps& taps);
 
-// The horizontal pass over kRowsAtOnce rows.
+// The horizontal pass, which resizes kRowsAtOnce rows.
 struct ResizeRowsArgs {
   static constexpr int kRowsAtOnce = 4;
 
   const FixedPointTaps* taps;
-  // Rows [pixels, 3]; ReadableRowBytes() of each can be read. Rows may be given
-  // twice, together with what is written.
+  // The input rows, [pixels, 3] each. ReadableRowBytes() bytes of each row must
+  // be readable. Neighbouring elements of `in` may be the same row if the
+  // elements of `out` are the same too.
   const uint8_t* in[kRowsAtOnce];
   uint8_t* out[kRowsAtOnce];  // [taps->outputs(), 3] each, written
 };
 
-// The vertical pass: one row of `size` bytes of `count` rows.
+// The vertical pass, which computes one output row of `size` bytes from several
+// input rows.
 struct CombineRowsArgs {
   const FixedPointTaps* taps;
-  int output;                // Whose weights these are.
+  int output;                // The index of the output row in `taps`.
   const uint8_t* const* in;  // [taps->count(output)] rows
   int size;
   uint8_t* out;  // [size], written; not one of `in`
 };
 
-// Run on the calling thread.
+// Both functions run on the calling thread.
 void ResizeRows(const ResizeRowsArgs& args, CpuIsa isa = ActiveCpuIsa());
 void CombineRows(const CombineRowsArgs& args, CpuIsa isa = ActiveCpuIsa());
 
-// The two above choose among these, one per instruction set.
+// ResizeRows() and CombineRows() call these, depending on the instruction set.
 void ResizeRowsScalar(const ResizeRowsArgs& args);
 void ResizeRowsAvx2(const ResizeRowsArgs& args);
 void ResizeRowsAvx512(const ResizeRowsArgs& args);

@@ -13,7 +13,7 @@ uint8_t ToByte(int32_t sum) {
   return std::clamp(sum >> kWeightFractionBits, 0, 255);
 }
 
-// Two int16 in an int32, the first in the lower half.
+// Returns two int16 in an int32, with `first` in the lower half.
 int32_t Pair(int32_t first, int32_t second) {
   return static_cast<int32_t>((static_cast<uint32_t>(second) << 16) |
                               (static_cast<uint32_t>(first) & 0xffff));

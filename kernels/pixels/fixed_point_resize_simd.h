@@ -1,9 +1,10 @@
-// Resizing with fixed-point weights over a register type B, Bytes8 or Bytes16.
-// The files of one instruction set include this header and choose B.
+// Resizes with fixed-point weights by registers of type B, which is Bytes8 or
+// Bytes16. fixed_point_resize_isa.cc includes this header and is compiled once
+// for each instruction set, with its B.
 //
-// A weight has too many bits for 16-bit multiplications, which are the fastest:
-// its upper and its lower part are multiplied apart, and the two sums put
-// together at the end.
+// 16-bit multiplications are the fastest, but a weight has too many bits for
+// them. Therefore, the upper and the lower parts of the weights are multiplied
+// separately, and the two sums are combined at the end.
 #ifndef SFMAMBA_KERNELS_PIXELS_FIXED_POINT_RESIZE_SIMD_H_
 #define SFMAMBA_KERNELS_PIXELS_FIXED_POINT_RESIZE_SIMD_H_
 
@@ -14,17 +15,18 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The sums of the weights' upper and lower parts, 32 bits each.
+// Weighted sums of pixels, one for the upper and one for the lower parts of the
+// weights, with 32 bits each.
 template <typename B>
 struct SplitSum {
   B high = B::Zero(), low = B::Zero();
 
-  // `pixels` are two 16-bit pixels for each sum.
+  // `pixels` has two 16-bit values for each sum.
   void Add(B pixels, B high_weights, B low_weights) {
     high = Add32(high, MultiplyAddPairs(pixels, high_weights));
     low = Add32(low, MultiplyAddPairs(pixels, low_weights));
   }
-  // Rounded to integers, not yet limited.
+  // Returns the sums, rounded to integers but not yet limited to 0 .. 255.
   B Rounded() const {
     const B half = B::Set32(1 << (kWeightFractionBits - 1));
     return ShiftRight32<kWeightFractionBits>(
@@ -32,18 +34,19 @@ struct SplitSum {
   }
 };
 
-// Shuffles of 4 RGB pixels in 16 bytes: put each channel of pixels 0 and 1, or
-// of pixels 2 and 3, side by side in 16 bits each; 255 is a zero.
+// Shuffles for 4 RGB pixels in 16 bytes. kFirstTwo puts each channel of pixels
+// 0 and 1 side by side, as 16-bit values. kLastTwo does the same for pixels 2
+// and 3. An index of 255 gives a zero byte.
 constexpr uint8_t kFirstTwo[16] = {0, 255, 3, 255, 1,   255, 4,   255,
                                    2, 255, 5, 255, 255, 255, 255, 255};
 constexpr uint8_t kLastTwo[16] = {6, 255, 9,  255, 7,   255, 10,  255,
                                   8, 255, 11, 255, 255, 255, 255, 255};
-// Shuffle of 4 pixels of 4 bytes: drops each pixel's fourth byte.
+// A shuffle for 4 pixels of 4 bytes, which drops the fourth byte of each pixel.
 constexpr uint8_t kWithoutFourth[16] = {0,  1,  2,  4,  5,   6,   8,   9,
                                         10, 12, 13, 14, 255, 255, 255, 255};
 
-// Output i of each of B::kParts rows: red, green, blue and nothing, 32 bits
-// each.
+// Returns output i of each of B::kParts rows. Each row's output has 32 bits
+// each for red, green, blue and an unused value.
 template <typename B>
 inline B OutputOfRows(const FixedPointTaps& taps, int i,
                       const uint8_t* const* in, B first_two, B last_two) {
@@ -58,7 +61,7 @@ inline B OutputOfRows(const FixedPointTaps& taps, int i,
   return sum.Rounded();
 }
 
-// B::kParts rows.
+// Resizes B::kParts rows.
 template <typename B>
 void NarrowRowsAtOnce(const FixedPointTaps& taps, const uint8_t* const* in,
                       uint8_t* const* out) {
@@ -73,7 +76,7 @@ void NarrowRowsAtOnce(const FixedPointTaps& taps, const uint8_t* const* in,
     }
     const B pixels =
         Shuffle(ToBytes(sums[0], sums[1], sums[2], sums[3]), without_fourth);
-    // 16 bytes are stored, of which later outputs overwrite four.
+    // Stores 16 bytes per row. Later outputs overwrite the last four of them.
     if (i + 6 <= outputs) {
       pixels.StoreParts(out, size_t{3} * i);
       continue;
@@ -93,7 +96,7 @@ void NarrowRows(const ResizeRowsArgs& args) {
   }
 }
 
-// B::kBytes columns from x on.
+// Returns B::kBytes bytes of the output row, which begin at byte x.
 template <typename B>
 inline B WeighColumns(const CombineRowsArgs& args, int x) {
   const int count = args.taps->count(args.output);
@@ -101,7 +104,7 @@ inline B WeighColumns(const CombineRowsArgs& args, int x) {
   SplitSum<B> sums[4];
   for (int k = 0; k < count; k += 2, parts += 2) {
     const B a = B::Load(args.in[k] + x);
-    // A row too many has the weight 0.
+    // If there is no second row, the weight of `b` is 0.
     const B b = k + 1 < count ? B::Load(args.in[k + 1] + x) : a;
     const B high = B::Set32(parts[0]), low = B::Set32(parts[1]);
     const B halves[2] = {ZipLow(a, b), ZipHigh(a, b)};
@@ -118,7 +121,8 @@ template <typename B>
 void WeighRows(const CombineRowsArgs& args) {
   if (args.size < B::kBytes) return CombineRowsScalar(args);
   for (int x = 0; x < args.size; x += B::kBytes) {
-    // The last columns are computed again where they do not fill a register.
+    // If the last bytes do not fill a register, some bytes before them are
+    // computed again.
     const int last = args.size - B::kBytes;
     const int begin = x < last ? x : last;
     WeighColumns<B>(args, begin).Store(args.out + begin);

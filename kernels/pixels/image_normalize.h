@@ -10,14 +10,15 @@ namespace sfmamba::kernels {
 
 // Converts a uint8 RGB image to the model's input:
 //   y = (v / 255 - mean[c]) / std[c]
-// Each of the three operations is rounded to fp32 in this order, and the result
-// to T. It is bit-identical to PyTorch's preprocessing on every processor.
+// Each of the three operations is rounded to fp32, in this order. The result is
+// then rounded to T. On every processor, y is bit-identical to the result of
+// PyTorch's preprocessing.
 template <typename T>
 struct ImageNormalizeArgs {
   int64_t height, width;
   const uint8_t* rgb;  // Rows are contiguous.
-  // Written: channel c of pixel (i, j) at i*row_stride + j*pixel_stride +
-  // c*channel_stride.
+  // Written. Channel c of pixel (i, j) is at index i*row_stride +
+  // j*pixel_stride + c*channel_stride.
   T* y;
   int64_t row_stride;
   int64_t pixel_stride;    // 1 for [3, H, W], 3 for [H, W, 3]

@@ -10,7 +10,8 @@ namespace sfmamba::kernels {
 namespace {
 
 constexpr int kColumns = 32, kRows = 8;  // Threads in a block, along x and y.
-// Rows of an image that a block writes, which spread the cost of its table.
+// The number of rows that a block writes. Enough rows that filling the block's
+// pixel table takes a small part of the time.
 constexpr int kBlockRows = 16;
 
 // The memory layout of four neighbouring pixels in y.
@@ -31,7 +32,8 @@ struct Parameters {
   Layout layout;
 };
 
-// Writes pixels j to j+3 of the row at `row`, without those beyond the width.
+// Writes the pixels j to j+3 of the row that begins at `row`. Skips pixels
+// beyond the width.
 template <typename T>
 __device__ __forceinline__ void WritePixels(
     const Parameters<T>& parameters, T* row, int j,
@@ -62,8 +64,8 @@ __device__ __forceinline__ void WritePixels(
   }
 }
 
-// Grid: x is over rows, y is the image. Block: x is over groups of four pixels,
-// y over rows.
+// Grid: each x is kBlockRows rows, y is the image. Block: each x is four pixels
+// at a time, y is over rows.
 template <typename T>
 __global__ void NormalizeKernel(Parameters<T> parameters) {
   __shared__ PixelTable table;

@@ -12,13 +12,13 @@ namespace sfmamba::kernels {
 
 // Normalises a batch of images of any sizes as in
 // kernels/pixels/image_normalize.h. Each image is written to the upper left
-// corner of its element of y; the rest of the element is set to 0.
+// corner of its element of y. The rest of the element is set to 0.
 template <typename T>
 struct ImageNormalizeCudaArgs {
   int count;
   const CudaImage* images;  // [count], host memory, read before the return
-  int height, width;        // The size of y's elements; no image is larger.
-  // Written: channel c of pixel (i, j) of image n at n*image_stride +
+  int height, width;        // Size of y's elements. No image may be larger.
+  // Written. Channel c of pixel (i, j) of image n is at index n*image_stride +
   // i*row_stride + j*pixel_stride + c*channel_stride.
   T* y;
   int64_t image_stride;
@@ -27,16 +27,17 @@ struct ImageNormalizeCudaArgs {
   int64_t channel_stride;  // H*W for [N, 3, H, W], 1 for [N, H, W, 3]
   std::array<float, 3> mean;
   std::array<float, 3> std;
-  // [count], device memory: not 0 for images [3, height, width]. Null: none is.
+  // [count], in device memory. Not 0 for images with the layout [3, height,
+  // width]. Null means that all images are [height, width, 3].
   const uint8_t* planar = nullptr;
 };
 
-// Bit-identical to ImageNormalizeCpu.
+// Writes the same values as ImageNormalizeCpu(), bit for bit.
 //
-// Enqueues on `stream` and returns. INTERNAL if the launch is refused. y and
-// the images' pixels are device memory. T is float, BFloat16 or Float16.
-// Fastest where channels or pixels are contiguous and rows are a multiple of 4
-// pixels.
+// Enqueues the work on `stream` and does not wait for it. Returns INTERNAL if
+// CUDA refuses a launch. y and the images' pixels must be in device memory. T
+// is float, BFloat16 or Float16. The kernel is fastest if the channels or the
+// pixels of y are contiguous and its rows are a multiple of 4 pixels.
 template <typename T>
 absl::Status ImageNormalizeCuda(const ImageNormalizeCudaArgs<T>& args,
                                 CudaStream stream);

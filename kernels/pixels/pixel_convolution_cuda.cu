@@ -8,33 +8,38 @@
 #include "kernels/pixels/pixel_convolution_cuda.h"
 #include "simt/simt.h"
 
-// This kernel is bound by fused multiply-adds. A thread does 1728 of them for 8
-// pixels by 8 channels, in 9 iterations of a loop. On sm_90 an iteration takes
+// The speed of this kernel is limited by the fused multiply-adds (FFMA). A
+// thread computes 8 channels of 8 pixels by 1728 FFMA, in 9 iterations of a
+// loop. On sm_90, an iteration takes
 //   192 FFMA, 12 LDS (10 of them of 16 bytes), 7 others,
-// that is 64 FFMA and 4 LDS per tap. In addition, each thread needs about 400
-// instructions per square and 400 more per 32 channels. So FFMA are 64 % of all
-// instructions with 32 channels and 69 % with 64.
+// which is 64 FFMA and 4 LDS (loads from shared memory) per tap. In addition,
+// each thread needs about 400 instructions per square of pixels and 400 per 32
+// channels. So FFMA are 64 % of all instructions for 32 channels and 69 % for
+// 64 channels.
 namespace sfmamba::kernels {
 namespace {
 
-// A block computes a square of output pixels, 32 channels at a time.
+// A block computes a square of kSide x kSide output pixels, kGroup channels at
+// a time.
 constexpr int kSide = 16;
 constexpr int kChannels = 8;  // A thread's channels.
 constexpr int kLanes = 4;     // Threads with the same pixels.
 constexpr int kGroup = kLanes * kChannels;
 constexpr int kTaps = 27;
 
-// A thread's pixels: two runs of 4 in a row, 8 apart.
+// A thread computes kRuns runs of kRun neighbouring pixels. The runs are in the
+// same row and begin kApart pixels apart.
 constexpr int kRuns = 2, kRun = 4;
 constexpr int kApart = kSide / kRuns;
 constexpr int kThreads = kSide * kSide / (kRuns * kRun) * kLanes;
 using Sums = float[kRuns][kRun][kChannels];
 
-// The normalised pixels under a square, from the row above and the column left
-// of it on. Each row holds, for each colour, first the even columns of the
-// image and then the odd ones, of which the first is the column left of the
-// square. A warp reads 16 bytes each from 8 addresses at a time, 2 in each of 4
-// rows. They lie in different banks, since 2 rows are 216 values apart, 24 more
+// The normalised input pixels of a square, including one row above it and one
+// column to its left. For each colour, a row of the tile holds first the even
+// columns of the image and then the odd columns. The first odd column is the
+// one to the left of the square. A warp reads 16 bytes at each of 8 addresses
+// at a time, for 2 runs in each of 4 rows of outputs. The addresses are in
+// different banks, because 2 rows of the tile are 216 values apart, 24 more
 // than a multiple of 32.
 constexpr int kRows = 2 * kSide + 1;
 constexpr int kEven = kSide, kOdd = kSide + 4;
@@ -60,7 +65,7 @@ struct Parameters {
 __device__ __forceinline__ void FillTile(const CudaImage& image, bool planar,
                                          PixelTable& table, int row, int column,
                                          Tile* tile) {
-  // Four pixels are read at a time. Of a row's first four only the last is
+  // Reads four pixels at a time. Only the last of a row's first four pixels is
   // used.
   constexpr int kSteps = 2 * kSide / kPixels + 1;
   for (int n = threadIdx.x; n < kRows * kSteps; n += kThreads) {
@@ -80,8 +85,8 @@ __device__ __forceinline__ void FillTile(const CudaImage& image, bool planar,
   }
 }
 
-// Loads the weights of the group of channels from `first` on, or 0 beyond the
-// last channel.
+// Loads the weights of kGroup channels, which begin with channel `first`.
+// Weights beyond the last channel are 0.
 template <typename T>
 __device__ __forceinline__ void FillWeights(const Parameters<T>& parameters,
                                             int first, Weights* weights) {
@@ -98,9 +103,9 @@ __device__ __forceinline__ void FillWeights(const Parameters<T>& parameters,
   }
 }
 
-// Returns the index in the group of a thread's n-th channel. Each lane has V
-// contiguous channels, followed by V of each other lane, so that it can write
-// them as one vector of T.
+// Returns the index of a thread's n-th channel among the kGroup channels. The
+// lanes take turns: V contiguous channels belong to lane 0, the next V to lane
+// 1, and so on. A lane can therefore write V channels as one vector of T.
 template <typename T>
 __device__ __forceinline__ int Channel(int lane, int n) {
   constexpr int V = kWidestVector<T>;
@@ -127,7 +132,8 @@ __device__ __forceinline__ void BeginWithBias(const Parameters<T>& parameters,
   }
 }
 
-// Adds the products of one tap to a run's sums. x[p] is its input for pixel p.
+// Adds the products of one tap to the sums of a run. x[p] is the tap's input
+// for pixel p of the run.
 __device__ __forceinline__ void AddTap(const float* x,
                                        const float (&weight)[kChannels],
                                        float (&sums)[kRun][kChannels]) {
@@ -140,8 +146,8 @@ __device__ __forceinline__ void AddTap(const float* x,
   }
 }
 
-// Adds the products of all taps. `from` is the index in the tile of the first
-// run's top row.
+// Adds the products of all taps to `sums`. `from` is the index in the tile
+// where the thread's first run begins, in the topmost row that it reads.
 template <typename T>
 __device__ __forceinline__ void AddTaps(Tile& tile, Weights& weights, int from,
                                         int lane, Sums& sums) {
@@ -260,7 +266,7 @@ absl::Status Check(const PixelConvolutionArgs<T>& args) {
   return absl::OkStatus();
 }
 
-// Sets all parameters but the images and y.
+// Sets all parameters except images, planar and y.
 template <typename T>
 Parameters<T> MakeParameters(const PixelConvolutionArgs<T>& args) {
   Parameters<T> parameters{};

@@ -22,27 +22,31 @@ template <typename T>
 struct PixelConvolutionArgs {
   int count;
   const CudaImage* images;  // [count], host memory, read before the return
-  int height, width;        // The padded size; no image is larger.
+  int height, width;        // The padded size. No image may be larger.
   int channels;             // y's channels, a multiple of 8.
-  // [27, channels]; row (ky*3 + kx)*3 + colour holds the weights of that tap.
+  // [27, channels]. Row (ky*3 + kx)*3 + colour holds the weights of tap (ky,
+  // kx) for one of the three colours.
   const float* weight;
   const float* bias;  // [channels]
   std::array<float, 3> mean;
   std::array<float, 3> std;
   CudaActivation activation;  // kNone, kRelu or kRelu6.
   T* y;  // [count, ceil(height/2), ceil(width/2), channels], written
-  // [count], device memory: not 0 for images [3, height, width]. Null: none is.
+  // [count], in device memory. Not 0 for images with the layout [3, height,
+  // width]. Null means that all images are [height, width, 3].
   const uint8_t* planar = nullptr;
 };
 
 // Reads the images about once and writes y once.
 //
-// Enqueues on `stream` and returns. INVALID_ARGUMENT for other channels or
-// activations, or if weight, bias or y is not 16-byte aligned; INTERNAL if the
-// launch is refused. All pointers but `images` are device pointers. T is float,
-// BFloat16 or Float16. An image's output bits do not depend on the rest of the
-// batch or on the image's index in it. Fastest where channels are a multiple of
-// 32 and the images' rows begin at multiples of 4 bytes.
+// Enqueues the work on `stream` and does not wait for it. Returns
+// INVALID_ARGUMENT if the number of channels or the activation is not
+// supported, or if weight, bias or y is not 16-byte aligned. Returns INTERNAL
+// if CUDA refuses a launch. All pointers except `images` are device pointers. T
+// is float, BFloat16 or Float16. An image's output bits depend neither on the
+// other images nor on its index in the batch. The kernel is fastest if
+// `channels` is a multiple of 32 and the rows of the images begin at multiples
+// of 4 bytes.
 template <typename T>
 absl::Status PixelConvolutionCuda(const PixelConvolutionArgs<T>& args,
                                   CudaStream stream);

@@ -10,7 +10,8 @@ struct Tap {
   float weight;
 };
 
-// The samples that an output depends on: at most four, all different.
+// The samples that an output depends on. There are at most four, and all are
+// different.
 class TapList {
  public:
   void Add(Tap tap) {
