@@ -8,15 +8,17 @@
 
 namespace sfmamba::kernels {
 
-// y = softmax(q k^T / sqrt(d)) v for one sequence and head. Products are
-// computed in W, float or BFloat16, as in kernels/linear/packed_gemm.h, and all
-// sums in fp32: with BFloat16 the weights of the values are rounded to bf16
-// (not those in the denominator), and y is once.
+// Computes y = softmax(q k^T / sqrt(d)) v for one sequence and one head.
+// Products are computed in W, which is float or BFloat16, as in
+// kernels/linear/packed_gemm.h. All sums are fp32. If W is BFloat16, the
+// softmax weights that multiply the values are rounded to bf16, but the weights
+// in the denominator are not. y is rounded once.
 //
-// The scores are never all in memory: keys are taken in blocks, and the sums of
-// a query are rescaled when a block has a larger score than those before.
-// A query's result is bit-identical whatever the other queries and the thread
-// are. A NaN in a query affects only its result.
+// The scores (q k^T) are never all in memory, because the keys are processed in
+// blocks. If a block has a larger score than all blocks before it, the sums of
+// the query are rescaled. The bits of a query's result depend neither on the
+// other queries nor on the thread. A NaN in a query affects only the result of
+// this query.
 // Source: Milakov and Gimelshein, Online normalizer calculation for softmax
 // (arXiv 1805.02867); FlashAttention (arXiv 2205.14135), 3.1.
 template <typename W = float>
@@ -34,34 +36,37 @@ struct AttentionArgs {
 template <typename W>
 void AttentionCpu(const AttentionArgs<W>& args, CpuIsa isa = ActiveCpuIsa());
 
-// Weights are written in whole steps of this number of keys.
+// Weights are written for whole steps of this number of keys.
 template <typename W>
 constexpr int64_t kKeyStep = 16;
 template <>
-inline constexpr int64_t kKeyStep<BFloat16> = 32;  // A step of AMX.
+inline constexpr int64_t kKeyStep<BFloat16> = 32;  // A row of an AMX tile.
 
-// The scores of some queries with some keys, and the weights they become.
+// The scores of a block of queries for a block of keys, and the softmax weights
+// that are computed from the scores.
 template <typename W>
 struct ScoreBlock {
   int64_t queries, keys;
-  // [queries, keys], rows `stride` apart. The stride has room for whole steps,
-  // and what lies behind the keys is overwritten.
+  // [queries, keys], rows `stride` elements apart. `stride` must be at least
+  // the number of keys, rounded up to whole steps of kKeyStep<W> keys. The
+  // elements of a row after its last key may be overwritten.
   float* scores;
-  // [queries, keys], rows `stride` apart, written: 2^(scale * (score -
-  // largest)), of which those below 2^-126 may be 2^-126 or 0. Behind the keys
-  // of the last step there are zeros. With floats these may be the scores.
+  // Written, [queries, keys], rows `stride` elements apart: 2^(scale * (score -
+  // largest)). A weight below 2^-126 may be replaced by 2^-126 or 0. Zeros are
+  // written after the last key, up to a whole step. If W is float, `weights`
+  // may be equal to `scores`.
   W* weights;
   int64_t stride;
   float scale;
-  bool first;  // No scores of these queries before.
-  // [queries]. `largest` and `sums` are of the scores before this block, if
-  // any, and then with it. Sums are of weights before they are rounded.
-  // 2^(scale * (old largest - new largest)) is written to `shrink` unless the
-  // block is the first.
+  bool first;  // Whether this is the first block of keys.
+  // [queries] each. `largest` is the largest score of each query so far. `sums`
+  // is the sum of the query's weights so far, before they are rounded. This
+  // block sets both if it is the first, and updates both if not. Unless it is
+  // the first, 2^(scale * (old largest - new largest)) is written to `shrink`.
   float *largest, *sums, *shrink;
 };
 
-// y = x * factor, with a factor for each row.
+// Multiplies each row of x by its own factor: y[i, c] = x[i, c] * factors[i].
 template <typename W>
 struct ScaleRowsArgs {
   int64_t rows, columns;
@@ -72,7 +77,7 @@ struct ScaleRowsArgs {
   int64_t y_stride;
 };
 
-// AttentionCpu chooses among these, one per instruction set.
+// AttentionCpu() calls these, depending on the instruction set.
 template <typename W>
 void SoftmaxBlockScalar(const ScoreBlock<W>& block);
 template <typename W>
@@ -85,7 +90,7 @@ template <typename W>
 void ScaleRowsAvx2(const ScaleRowsArgs<W>& args);
 template <typename W>
 void ScaleRowsAvx512(const ScaleRowsArgs<W>& args);
-// Need HasAvx512Bf16().
+// These may be called only if HasAvx512Bf16() is true.
 void SoftmaxBlockAvx512Bf16(const ScoreBlock<BFloat16>& block);
 void ScaleRowsAvx512Bf16(const ScaleRowsArgs<BFloat16>& args);
 

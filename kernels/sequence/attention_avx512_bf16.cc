@@ -1,4 +1,5 @@
-// What attention does besides products in bf16, with rounding by the processor.
+// The steps of attention in bf16 besides the products. AVX512-BF16 instructions
+// round to bf16.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -14,13 +15,14 @@ namespace {
 
 constexpr int64_t kLanes = 16, kStep = kKeyStep<BFloat16>;
 
-// The vectors of a step.
+// The kStep values of a step, in two vectors.
 struct Step {
   Vec16 low, high;
 };
 
-// Calls f(c, mask) for each step of `count` values, from value c on. The mask
-// has those there are.
+// Divides `count` values into steps of kStep values. Calls f(c, mask) for each
+// step, where c is the step's first value. Bit i of the mask is 1 if value c +
+// i exists.
 template <typename F>
 void ForEachStep(int64_t count, F f) {
   int64_t c = 0;
@@ -28,7 +30,7 @@ void ForEachStep(int64_t count, F f) {
   if (c < count) f(c, (__mmask32{1} << (count - c)) - 1);
 }
 
-// Loads a step. What the mask has not is -infinity.
+// Loads a step. Values whose bit in the mask is 0 become -infinity.
 Step Load(const float* x, __mmask32 mask) {
   const __m512 none = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
   return {{_mm512_mask_loadu_ps(none, static_cast<__mmask16>(mask), x)},
@@ -36,7 +38,8 @@ Step Load(const float* x, __mmask32 mask) {
                                 x + kLanes)}};
 }
 
-// Returns 2^x for x <= 0: 2^-126 for less than that, NaN for NaN.
+// Returns 2^x for x <= 0. Returns 2^-126 if x is below -126, and NaN if x is
+// NaN.
 Vec16 Exp2AtLeastLowest(Vec16 x) {
   x = Max(Vec16::Set(-126.0f), x);
   const Vec16 whole = (x + Vec16::Set(kRound)) - Vec16::Set(kRound);
@@ -56,7 +59,7 @@ void SoftmaxBlockAvx512Bf16(const ScoreBlock<BFloat16>& block) {
   for (int64_t i = 0; i < block.queries; ++i) {
     const float* scores = block.scores + i * block.stride;
     BFloat16* weights = block.weights + i * block.stride;
-    // A NaN may be lost here, but not its weight.
+    // A NaN score may be ignored here, but its weight will be NaN.
     Step most{lowest, lowest};
     ForEachStep(block.keys, [&](int64_t c, __mmask32 keys) {
       const Step step = Load(scores + c, keys);

@@ -9,10 +9,11 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The most keys and queries in a block, so that its scores and packed keys and
-// values stay in the L2 cache.
+// The maximum numbers of keys and queries in a block. With these, the block's
+// scores and its packed keys and values stay in the L2 cache.
 constexpr int64_t kBlockKeys = 512, kBlockQueries = 128;
-// Products are faster with whole vectors of outputs, where there is room.
+// Products are faster if the number of outputs is a multiple of this number. It
+// is rounded up where the memory has room for more outputs.
 constexpr int64_t kOutputStep = 16;
 constexpr double kLog2e = 1.4426950408889634;
 
@@ -55,8 +56,9 @@ int64_t RoundUp(int64_t value, int64_t step) {
   return (value + step - 1) / step * step;
 }
 
-// AMX reads inputs where they are if they are whole steps, so its products have
-// their inputs filled up with zeros. Others have as many as there are.
+// Returns the number of which the inputs of a product must be a multiple. AMX
+// reads inputs without copying them if they are whole steps, so inputs are
+// padded with zeros to whole steps. Returns 1 if AMX is not used.
 template <typename W>
 int64_t InputStep(CpuIsa isa) {
   static const bool amx = std::is_same_v<W, BFloat16> && HasAmxBf16();
@@ -72,7 +74,8 @@ Bf16WeightMatrix Matrix(const BFloat16* values, int64_t out_stride,
   return {values, out_stride, in_stride};
 }
 
-// Packs a matrix [out, in] with whole steps of inputs.
+// Packs a matrix [out, in] and pads the inputs with zeros to a multiple of
+// InputStep().
 template <typename W, typename M>
 void PackSteps(M matrix, int64_t in, int64_t out, W* packed, CpuIsa isa) {
   const int64_t width = PanelWidth<W>(isa);
@@ -86,7 +89,8 @@ void PackSteps(M matrix, int64_t in, int64_t out, W* packed, CpuIsa isa) {
   }
 }
 
-// Memory that begins with a line of the cache, as tiles are read fastest.
+// Memory that begins at the start of a cache line, because tiles are then read
+// fastest.
 template <typename T>
 class Buffer {
  public:
@@ -104,7 +108,7 @@ class Buffer {
   std::vector<Line> lines_;
 };
 
-// A thread's memory, which grows to what its largest problem needs.
+// The memory of a thread, which grows to the size that the largest call needs.
 template <typename W>
 struct Workspace {
   Buffer<W> queries, keys, values, weights;  // One block each.
@@ -112,20 +116,20 @@ struct Workspace {
   Buffer<float> largest, sums, y;            // All queries.
 };
 
-// A block of queries and one of keys.
+// A block of queries and a block of keys.
 template <typename W>
 struct Block {
   ScoreBlock<W> scores;
   int64_t begin;     // The first query.
-  bool last;         // No keys are behind these.
+  bool last;         // Whether this is the last block of keys.
   W *keys, *values;  // Packed.
-  W* queries;        // Room for [queries, d] in whole steps, with bf16.
-  float* y;          // Sums of the values, [queries, d], rows y_stride apart.
+  W* queries;        // For bf16 only: room for padded queries.
+  float* y;          // Weighted sums of the values, [queries, d].
   int64_t y_stride;
-  int64_t outputs;  // Room in a row of y, which begins with d values.
+  int64_t outputs;  // Values per row of y, at least d. The rest is padding.
 };
 
-// The inputs of a product, rows `stride` apart.
+// The inputs of a product, with rows `stride` elements apart.
 template <typename W>
 struct Inputs {
   const W* x;
@@ -141,7 +145,8 @@ void SetInputs(const Inputs<BFloat16>& inputs, Bf16GemmArgs* product) {
   product->x_stride = inputs.stride;
 }
 
-// Return a block's queries; those in bf16 are copied to have whole steps.
+// Return the queries of a block. Queries in bf16 are copied and padded with
+// zeros to whole steps of kKeyStep<BFloat16> values.
 Inputs<float> Queries(const AttentionArgs<float>& args,
                       const Block<float>& block) {
   return {args.q + block.begin * args.q_stride, args.q_stride};
@@ -157,7 +162,7 @@ Inputs<BFloat16> Queries(const AttentionArgs<BFloat16>& args,
   return {block.queries, stride};
 }
 
-// Writes the scores of a block.
+// Computes the scores of a block from its queries and keys.
 template <typename W>
 void MultiplyKeys(const AttentionArgs<W>& args, const Block<W>& block,
                   CpuIsa isa) {
@@ -172,7 +177,8 @@ void MultiplyKeys(const AttentionArgs<W>& args, const Block<W>& block,
   PackedGemmCpu(product, isa);
 }
 
-// Adds the values of a block by their weights to y.
+// Adds the values of a block, multiplied by their weights, to y. Before that,
+// rescales y unless this is the first block of keys.
 template <typename W>
 void AddValues(const AttentionArgs<W>& args, const Block<W>& block,
                CpuIsa isa) {
@@ -194,7 +200,8 @@ void AddValues(const AttentionArgs<W>& args, const Block<W>& block,
   PackedGemmCpu(product, isa);
 }
 
-// Divides the sums of a block's values by those of their weights.
+// Divides the weighted sums of the values by the sums of the weights, and
+// writes the results to args.y.
 template <typename W>
 void Divide(const AttentionArgs<W>& args, const Block<W>& block, CpuIsa isa) {
   const ScoreBlock<W>& scores = block.scores;
@@ -205,7 +212,7 @@ void Divide(const AttentionArgs<W>& args, const Block<W>& block, CpuIsa isa) {
                isa);
 }
 
-// Attends with all queries to a block of keys, `block`.
+// Processes one block of keys for all queries. `block` has the keys and values.
 template <typename W>
 void AttendTo(const AttentionArgs<W>& args, Block<W> block, CpuIsa isa) {
   ScoreBlock<W>& scores = block.scores;
@@ -221,7 +228,8 @@ void AttendTo(const AttentionArgs<W>& args, Block<W> block, CpuIsa isa) {
   }
 }
 
-// Returns a block with its memory, where `most` is the most keys in one.
+// Returns a block that uses the memory of this thread. `most` is the maximum
+// number of keys in a block.
 template <typename W>
 Block<W> Allocate(const AttentionArgs<W>& args, int64_t most, CpuIsa isa) {
   thread_local Workspace<W> space;
@@ -232,8 +240,8 @@ Block<W> Allocate(const AttentionArgs<W>& args, int64_t most, CpuIsa isa) {
   block.values = space.values.Reserve(
       PackedWeightsSize<W>(RoundUp(most, step), args.d, isa));
   ScoreBlock<W>& scores = block.scores;
-  // A multiple of a page's size would put the rows of a tile into the same sets
-  // of the cache.
+  // The additional step avoids a stride that is a large power of two. It would
+  // put the rows of a tile into the same few sets of the cache.
   scores.stride = RoundUp(most, kKeyStep<W>) + kKeyStep<W>;
   scores.scores = space.scores.Reserve(kBlockQueries * scores.stride);
   scores.largest = space.largest.Reserve(args.queries);
@@ -263,7 +271,7 @@ void AttentionCpu(const AttentionArgs<W>& args, CpuIsa isa) {
   scores.scale =
       static_cast<float>(kLog2e / std::sqrt(static_cast<double>(args.d)));
   const int64_t blocks = (args.tokens + kBlockKeys - 1) / kBlockKeys;
-  for (int64_t b = 0; b < blocks; ++b) {  // They are nearly equal in size.
+  for (int64_t b = 0; b < blocks; ++b) {  // Blocks are nearly equal in size.
     const int64_t first = args.tokens * b / blocks;
     scores.keys = args.tokens * (b + 1) / blocks - first;
     scores.first = b == 0;

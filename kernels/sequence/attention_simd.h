@@ -1,5 +1,6 @@
-// The softmax of attention over a vector type V. The files of one instruction
-// set include this header and choose V.
+// Computes the softmax of attention by vectors of type V. attention_isa.cc
+// includes this header and is compiled once for each instruction set, with its
+// V.
 #ifndef SFMAMBA_KERNELS_SEQUENCE_ATTENTION_SIMD_H_
 #define SFMAMBA_KERNELS_SEQUENCE_ATTENTION_SIMD_H_
 
@@ -13,7 +14,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Returns 2^x for x <= 0: 0 below -126, NaN for NaN.
+// Returns 2^x for x <= 0. Returns 0 if x is below -126, and NaN if x is NaN.
 template <typename V>
 inline V Exp2AtMostOne(V x) {
   const V lowest = V::Set(-126.0f);
@@ -21,7 +22,8 @@ inline V Exp2AtMostOne(V x) {
   return Select(IsNan(x), x, power);
 }
 
-// Ends a query's row of a block.
+// Updates `largest`, `sums` and `shrink` of query i. `largest` is the new
+// largest score, and `sum` is the sum of the query's weights in this block.
 template <typename W>
 void AddToSums(const ScoreBlock<W>& block, int64_t i, float largest,
                float sum) {
@@ -43,7 +45,7 @@ void SoftmaxBlock(const ScoreBlock<W>& block) {
     W* weights = block.weights + i * block.stride;
     std::fill(scores + block.keys, scores + keys,
               -std::numeric_limits<float>::infinity());
-    // A NaN may be lost here, but not its weight.
+    // A NaN score may be ignored here, but its weight will be NaN.
     V most = V::Load(scores);
     for (int64_t c = V::kWidth; c < keys; c += V::kWidth) {
       most = Max(most, V::Load(scores + c));

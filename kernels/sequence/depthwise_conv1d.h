@@ -13,13 +13,14 @@ namespace sfmamba::kernels {
 //   v      = bias[c] + sum over j of weight[j,c] * x[i + j - left, c]
 //   y[i,c] = silu ? v / (1 + exp(-v)) : v
 // Taps that fall outside the sequence are skipped, so that a NaN or an infinity
-// in one sequence never reaches another. Source: MambaVision (arXiv
-// 2407.08083), 3 taps, centred; Vim (arXiv 2401.09417), 4 taps, causal.
+// in one sequence never reaches another.
+// Source: MambaVision (arXiv 2407.08083), 3 taps, centred; Vim (arXiv
+// 2401.09417), 4 taps, causal.
 template <typename T>
 struct DepthwiseConv1dArgs {
   int channels;
   int taps;
-  int left;    // Taps before the token: 1 centres 3 taps, 3 makes 4 causal.
+  int left;    // Taps before token i: 1 for 3 centred taps, 3 for 4 causal.
   const T* x;  // [tokens, channels], rows x_stride apart
   int64_t x_stride;
   T* y;  // [tokens, channels], written; must not overlap x
@@ -30,12 +31,12 @@ struct DepthwiseConv1dArgs {
   PackedSequences sequences;
 };
 
-// T is float or BFloat16; the arithmetic is fp32. Runs on the calling thread.
+// T is float or BFloat16. The arithmetic is fp32. Runs on the calling thread.
 template <typename T>
 void DepthwiseConv1dCpu(const DepthwiseConv1dArgs<T>& args,
                         CpuIsa isa = ActiveCpuIsa());
 
-// DepthwiseConv1dCpu chooses among these, one per instruction set.
+// DepthwiseConv1dCpu() calls one of these, depending on the instruction set.
 template <typename T>
 void DepthwiseConv1dScalar(const DepthwiseConv1dArgs<T>& args);
 template <typename T>

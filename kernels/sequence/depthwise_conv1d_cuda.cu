@@ -10,14 +10,17 @@
 namespace sfmamba::kernels {
 namespace {
 
-constexpr int kThreads = 128;  // The most threads in a block.
-// Tokens whose rows a thread loads before it computes. Registers allow 4 or 5
-// warps per scheduler; with four loads in flight each, they hide the latency of
-// memory.
+constexpr int kThreads = 128;  // The maximum number of threads in a block.
+// The number of tokens whose rows a thread loads before it computes. The
+// registers allow 4 or 5 warps per scheduler. If each of these has four loads
+// in flight, they hide the latency of memory.
 constexpr int kChunk = 4;
-// A thread computes a run of tokens, a multiple of kChunk. It must also load
-// the rows beside the run. So runs are as long as possible, up to kLongestRun,
-// while at least kEnoughThreads, which fill a large GPU, have work.
+// A thread computes a run of consecutive tokens, whose length is a multiple of
+// kChunk. It must also load some rows next to the run, so longer runs load
+// fewer rows in total. A run has up to kLongestRun tokens, but is shorter if
+// fewer than kEnoughThreads threads would have work. That many threads occupy a
+// large GPU. If only the device knows the lengths of the sequences, a run has
+// kRaggedRun tokens.
 constexpr int kLongestRun = 16;
 constexpr int64_t kEnoughThreads = 1 << 16;
 constexpr int kRaggedRun = 8;
@@ -62,7 +65,8 @@ __device__ __forceinline__ void Advance(const PackedSequences& sequences,
   } while (place->length == 0);
 }
 
-// Loads row i, or zeros outside of all sequences.
+// Loads V channels of row i, which begin with channel c. The values are 0 if
+// token i is not in [begin, end), the range of all sequences.
 template <int V, typename T>
 __device__ __forceinline__ void LoadRow(const DepthwiseConv1dArgs<T>& args,
                                         int c, int begin, int end, int i,
@@ -103,7 +107,8 @@ __device__ __forceinline__ void Convolve(const Channels<V>* rows,
   }
 }
 
-// Computes tokens [from, from + run) in V channels from c on.
+// Computes the tokens [from, from + run) for V channels, which begin with
+// channel c.
 template <int kTaps, int kLeft, int V, typename T>
 __device__ __forceinline__ void ConvolveRun(const DepthwiseConv1dArgs<T>& args,
                                             int c,
@@ -139,8 +144,8 @@ __device__ __forceinline__ void ConvolveRun(const DepthwiseConv1dArgs<T>& args,
   }
 }
 
-// Block: x is over groups of V channels, y over runs of tokens. Grid: x is over
-// runs, y over channels, z over parts.
+// Block: each x is V channels, y is over runs of tokens. Grid: x is over runs,
+// y is over channels, z is the part.
 template <typename T, int kTaps, int kLeft, int V>
 __global__ void ConvolveKernel(Parts<T> parts, int run) {
   const DepthwiseConv1dArgs<T>& args = parts.each[blockIdx.z];

@@ -7,16 +7,19 @@
 
 namespace sfmamba::kernels {
 
-// Runs `count` convolutions of kernels/sequence/depthwise_conv1d.h in one
-// launch. `count` is 1 or 2, so that the two halves of a projection's output
-// can be written to two places. All parts must have the same taps, left, silu
-// and sequences. The taps are 3, centred (left = 1), or 4, causal (left = 3).
+// Runs the `count` convolutions in `parts` by one launch, as
+// kernels/sequence/depthwise_conv1d.h defines them. `count` must be 1 or 2. Two
+// parts can be the two halves of a projection's output, whose results are
+// written to two places. All parts must have the same taps, left, silu and
+// sequences. There must be 3 centred taps (left = 1) or 4 causal taps (left =
+// 3).
 //
-// Enqueues on `stream` and returns. INVALID_ARGUMENT for other taps or counts,
-// INTERNAL if the launch is refused. `parts` is host memory; all pointers in
-// it, offsets included, are device pointers. T is float, BFloat16 or Float16. A
-// sequence's output bits depend on that sequence alone. Fastest where pointers
-// and strides are multiples of 16 bytes.
+// Enqueues the work on `stream` and does not wait for it. Returns
+// INVALID_ARGUMENT for other taps or counts, and INTERNAL if CUDA refuses the
+// launch. `parts` must be in host memory. All pointers in its elements,
+// including offsets, are device pointers. T is float, BFloat16 or Float16. A
+// sequence's output bits depend on this sequence alone. The kernel is fastest
+// if pointers and strides are multiples of 16 bytes.
 template <typename T>
 absl::Status DepthwiseConv1dCuda(const DepthwiseConv1dArgs<T>* parts, int count,
                                  CudaStream stream);

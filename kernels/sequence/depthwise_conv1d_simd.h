@@ -1,5 +1,6 @@
-// The depthwise convolution over a vector type V, with a channel in each lane.
-// The files of one instruction set include this header and choose V.
+// Computes the depthwise convolution by vectors of type V, one channel per
+// lane. depthwise_conv1d_isa.cc includes this header and is compiled once for
+// each instruction set, with its V.
 #ifndef SFMAMBA_KERNELS_SEQUENCE_DEPTHWISE_CONV1D_SIMD_H_
 #define SFMAMBA_KERNELS_SEQUENCE_DEPTHWISE_CONV1D_SIMD_H_
 
@@ -10,9 +11,10 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Computes token i from taps [from, to) only. It is inlined so that constant
-// taps are unrolled. It takes `args` by value so that the compiler need not
-// reload them after each store to y.
+// Computes token i from the taps [from, to) only. The function is inlined so
+// that the loop is unrolled if `from` and `to` are constants. It takes `args`
+// by value so that the compiler need not reload its members after each store to
+// y.
 template <typename V, typename T>
 inline __attribute__((always_inline)) void ConvolveToken(
     const DepthwiseConv1dArgs<T> args, int64_t i, int from, int to) {
@@ -31,7 +33,8 @@ inline __attribute__((always_inline)) void ConvolveToken(
   });
 }
 
-// Computes token i of the sequence [begin, end) from the taps inside it.
+// Computes token i of the sequence [begin, end) from the taps that lie inside
+// the sequence.
 template <typename V, typename T>
 void ConvolveAnyToken(const DepthwiseConv1dArgs<T>& args, int64_t begin,
                       int64_t end, int64_t i) {
@@ -41,8 +44,9 @@ void ConvolveAnyToken(const DepthwiseConv1dArgs<T>& args, int64_t begin,
                    inside < args.taps ? static_cast<int>(inside) : args.taps);
 }
 
-// Computes tokens i .. i+3, all of whose kTaps taps lie in the sequence. The
-// four share weights and neighbours, and their SiLUs hide each other's latency.
+// Computes the tokens i .. i+3. All taps of these tokens must lie inside the
+// sequence. The four tokens share the loaded weights and neighbours, and the
+// computations of four SiLUs overlap.
 template <typename V, int kTaps, typename T>
 inline __attribute__((always_inline)) void ConvolveFourTokens(
     const DepthwiseConv1dArgs<T> args, int64_t i) {
@@ -71,7 +75,8 @@ inline __attribute__((always_inline)) void ConvolveFourTokens(
   });
 }
 
-// Computes tokens [from, to), all of whose kTaps taps lie in the sequence.
+// Computes the tokens [from, to). All taps of these tokens must lie inside the
+// sequence.
 template <typename V, int kTaps, typename T>
 void ConvolveInner(const DepthwiseConv1dArgs<T>& args, int64_t from,
                    int64_t to) {

@@ -1,4 +1,5 @@
-// The mean over tokens in device code. Only .cu files include this header.
+// Device code that computes the mean over tokens. Only .cu files include this
+// header.
 #ifndef SFMAMBA_KERNELS_SEQUENCE_DEVICE_TOKEN_MEAN_H_
 #define SFMAMBA_KERNELS_SEQUENCE_DEVICE_TOKEN_MEAN_H_
 
@@ -9,11 +10,12 @@
 
 namespace sfmamba::kernels {
 
-// Threads along the channels. Each has a vector of up to 16 bytes, so together
-// they read a line of 128 bytes.
+// The number of threads along the channels. Each thread reads a vector of up to
+// 16 bytes, so together they read a cache line of 128 bytes.
 constexpr int kMeanColumns = 8;
-// The most threads along the tokens. In each round, a thread sums
-// kTokenMeanBlock tokens and a block 1024, so most sequences need one round.
+// The maximum number of threads along the tokens. In each round, a thread sums
+// kTokenMeanBlock tokens, and all threads sum up to 1024 tokens. Most sequences
+// need only one round.
 constexpr int kMeanLanes = 16;
 constexpr int kMeanLoads = 8;  // Tokens that a thread loads before it adds.
 
@@ -23,7 +25,8 @@ static_assert(kTokenMeanBlock % kMeanLoads == 0);
 template <int V>
 using MeanSums = simt::Shared<float, kMeanLanes * kMeanColumns * V>;
 
-// Sums tokens [begin, end) in order, see MeanOfTokens().
+// Sets `sum` to the sum of the tokens [begin, end), added in order.
+// MeanOfTokens() describes the type Tokens.
 template <int V, typename Tokens>
 __device__ __forceinline__ void SumTokens(const Tokens& tokens, int64_t begin,
                                           int64_t end, float (&sum)[V]) {
@@ -45,11 +48,14 @@ __device__ __forceinline__ void SumTokens(const Tokens& tokens, int64_t begin,
   }
 }
 
-// Sets `mean` to the mean of `count` tokens, summed as TokenMeanScalar does,
-// in the threads with y = 0. All threads of a block of (kMeanColumns, at most
-// kMeanLanes) call it; those that are not `active` have no channels. Tokens has
-// a vector type Values, Load(i), which returns V channels of token i, and
-// Use(i, values), which is called once for each token after its Load().
+// Sets `mean` to the mean of `count` tokens, in the threads with threadIdx.y =
+// 0. Adds in the same order as TokenMeanScalar(). A block must have
+// kMeanColumns by at most kMeanLanes threads, and all its threads must call
+// this function. `active` is false in threads that have no channels.
+//
+// The type Tokens has a vector type Values and two functions. Load(i) returns V
+// channels of token i. Use(i, values) is called once for each token, after
+// Load(i).
 template <int V, typename Tokens>
 __device__ __forceinline__ void MeanOfTokens(const Tokens& tokens,
                                              int64_t count, bool active,

@@ -11,11 +11,13 @@ namespace sfmamba::kernels {
 
 // Layer normalisation of each token over its channels:
 //   y[i,c] = (x[i,c] - mean) / sqrt(variance + eps) * gamma[c] + beta[c]
-// The variance is the biased one, computed in fp32 in a second pass.
+// The variance is biased (a sum divided by `channels`). It is computed in fp32,
+// in a second pass.
 //
-// With `swap`, the first and the last token of each sequence are exchanged, in
-// y and also in x itself. This is SF-Mamba's auxiliary token swap (arXiv
-// 2603.16423, 3.2), which costs little here because the rows are read anyway.
+// If `swap` is true, the first and the last token of each sequence are
+// exchanged, in y and also in x itself. This is SF-Mamba's auxiliary token swap
+// (arXiv 2603.16423, 3.2). It takes little time here because the rows are read
+// anyway.
 template <typename T, typename Y = T>
 struct LayerNormArgs {
   int channels;
@@ -30,12 +32,12 @@ struct LayerNormArgs {
   PackedSequences sequences;
 };
 
-// T and Y are float or BFloat16, and Y is T unless T is float. Runs on the
-// calling thread.
+// T and Y are float or BFloat16. If T is BFloat16, Y must be BFloat16 as well.
+// Runs on the calling thread.
 template <typename T, typename Y>
 void LayerNormCpu(const LayerNormArgs<T, Y>& args, CpuIsa isa = ActiveCpuIsa());
 
-// LayerNormCpu chooses among these, one per instruction set.
+// LayerNormCpu() calls one of these, depending on the instruction set.
 template <typename T, typename Y>
 void LayerNormScalar(const LayerNormArgs<T, Y>& args);
 template <typename T, typename Y>

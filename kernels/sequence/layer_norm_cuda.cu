@@ -8,24 +8,27 @@
 namespace sfmamba::kernels {
 namespace {
 
-constexpr int kThreads = 128;  // In a block.
+constexpr int kThreads = 128;  // Per block.
 
-// The lanes that process a row at a time: a warp, or half of one where a lane
-// loads 8 values. A warp then has two rows in flight, by half as many loads.
+// The number of lanes that process a row. This is a whole warp, or half a warp
+// if a lane loads 8 values at a time. In the second case, a warp processes two
+// rows at a time, with half as many load instructions per row.
 template <int V>
 constexpr int kLanes = V == 8 ? 16 : 32;
 
-// A lane's sums of its channels, one for each kGroup consecutive ones. A lane
-// with 8 values stands for two with 4, so that rows have the same sums, bit by
-// bit, with either V.
+// A lane's sums over its channels, one sum for each group of kGroup consecutive
+// channels. A lane with V = 8 has the two sums of two lanes with V = 4. So the
+// sum of a row is bit-identical for both values of V.
 constexpr int kGroup = 4;
 template <int V>
 using Sums = float[V <= kGroup ? 1 : V / kGroup];
 
-// Returns the sum over a row's lanes, bit-identical on all of them.
+// Returns the sum over the lanes of a row. The result is bit-identical in all
+// of these lanes.
 template <int V>
 __device__ __forceinline__ float RowSum(Sums<V>& sums) {
-  // The two rows of a warp may be at different instructions.
+  // The mask has only the lanes of this row, because the other row of the warp
+  // may be at another instruction.
   const unsigned mask =
       V == 8 ? 0xffffu << threadIdx.y % 2 * kLanes<V> : 0xffffffffu;
 #pragma unroll
@@ -37,8 +40,8 @@ __device__ __forceinline__ float RowSum(Sums<V>& sums) {
   return sums[0];
 }
 
-// A row in its lanes' registers. For each n below N, lane l holds V channels
-// from (n * kLanes + l) * V on, or zeros beyond the last channel.
+// A row in the registers of its lanes. In lane l, values[n] holds the V
+// channels from (n * kLanes<V> + l) * V on, or zeros beyond the last channel.
 template <int V, int N>
 struct Row {
   float values[N][V];
@@ -49,7 +52,8 @@ __device__ __forceinline__ int FirstChannel(int n) {
   return (n * kLanes<V> + threadIdx.x) * V;
 }
 
-// Reads V values of x after the addition, rounded to X.
+// Reads V channels of x, adds args.add unless it is null, and rounds the sums
+// to X.
 template <int V, typename X, typename Y>
 __device__ __forceinline__ void ReadVector(const LayerNormCudaArgs<X, Y>& args,
                                            int64_t row, int c, float (&to)[V]) {
@@ -88,7 +92,8 @@ __device__ __forceinline__ void WriteRow(int channels, const Row<V, N>& from,
   }
 }
 
-// Writes row `row` of the new x to where it is kept, if it is.
+// Writes row `row` of the new x to args.kept if the row is one of the tokens to
+// keep.
 template <int V, int N, typename X, typename Y>
 __device__ __forceinline__ void Keep(const LayerNormCudaArgs<X, Y>& args,
                                      int row, const Row<V, N>& from) {
@@ -100,8 +105,8 @@ __device__ __forceinline__ void Keep(const LayerNormCudaArgs<X, Y>& args,
       args.kept + (int64_t{sequence} * args.kept_count + i) * args.channels);
 }
 
-// Exchanges rows `head` and `tail` of x. `held` is row `head` on entry and row
-// `tail` on return.
+// Exchanges the rows `head` and `tail` of x. `held` must be row `head` on entry
+// and is row `tail` on return.
 template <int V, int N, typename X, typename Y>
 __device__ __forceinline__ void Exchange(const LayerNormCudaArgs<X, Y>& args,
                                          int64_t head, int64_t tail,
@@ -119,8 +124,9 @@ __device__ __forceinline__ void Exchange(const LayerNormCudaArgs<X, Y>& args,
   }
 }
 
-// Writes row `row` of y. `share` is 1 / channels. Multiply-adds are explicit,
-// since the compiler might contract the two calls of this function differently.
+// Normalises x and writes the result to row `row` of y. `share` is 1 /
+// channels. Calls fmaf() explicitly, because the compiler might fuse
+// multiplications and additions differently in the two calls of this function.
 template <int V, int N, typename X, typename Y>
 __device__ __forceinline__ void Normalize(const LayerNormCudaArgs<X, Y>& args,
                                           float share, const Row<V, N>& x,
@@ -159,8 +165,8 @@ __device__ __forceinline__ void Normalize(const LayerNormCudaArgs<X, Y>& args,
   }
 }
 
-// Normalises one row. With `swap`, the lanes with a sequence's first row also
-// normalise the last one.
+// Normalises one row. If args.swap is true, the lanes of a sequence's first row
+// also normalise its last row.
 template <int V, int N, typename X, typename Y>
 __device__ __forceinline__ void NormalizeRow(
     const LayerNormCudaArgs<X, Y>& args, float share, int row) {
@@ -172,7 +178,7 @@ __device__ __forceinline__ void NormalizeRow(
     if (row == first) {
       tail = last;
     } else if (row == last) {
-      return;  // The lanes with the first row normalise this one.
+      return;  // The lanes of the first row normalise it.
     }
   }
   Row<V, N> x;
@@ -216,7 +222,8 @@ absl::Status LaunchRows(const LayerNormCudaArgs<X, Y>& args,
                       1.0f / args.channels);
 }
 
-// Launches with the first N of kN, kMore... for which a Row holds all channels.
+// Launches the kernel with the first of the numbers kN, kMore... for which a
+// Row<V, number> holds all channels.
 template <int V, typename X, typename Y, int kN, int... kMore>
 absl::Status LaunchFitting(const LayerNormCudaArgs<X, Y>& args,
                            CudaStream stream) {
@@ -251,10 +258,10 @@ absl::Status LayerNormCuda(const LayerNormCudaArgs<X, Y>& args,
   }
   if (args.sequences.count == 0) return absl::OkStatus();
   if (AreVectors<4>(args)) {
-    // The models' stages have 80, 96, 98 or 128 channels, or up to 16 times
-    // that.
+    // Stages of the models have 80, 96, 98 or 128 channels, or up to 16 times
+    // as many.
     if constexpr (sizeof(X) == 2) {
-      // A lane would have too many registers for more channels.
+      // For more channels, a lane would need too many registers.
       if (args.channels <= 8 * 128 && AreVectors<8>(args)) {
         return LaunchFitting<8, X, Y, 1, 2, 3, 4, 5, 6, 8>(args, stream);
       }

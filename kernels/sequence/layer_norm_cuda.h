@@ -9,46 +9,49 @@
 
 namespace sfmamba::kernels {
 
-// The most channels that LayerNormCuda takes.
+// The maximum number of channels that LayerNormCuda() supports.
 constexpr int kLayerNormCudaChannels = 2048;
 
-// Layer normalisation as in kernels/sequence/layer_norm.h, `swap` included,
-// preceded by a residual addition: first x[i,c] += add[i,c], rounded to X and
-// written to x; then the new x is swapped and normalised.
+// A residual addition, followed by layer normalisation as in
+// kernels/sequence/layer_norm.h. First, x[i,c] += add[i,c] is computed, rounded
+// to X and written to x. Then the new x is normalised, with an optional swap of
+// tokens.
 template <typename X, typename Y>
 struct LayerNormCudaArgs {
   int channels;  // At most kLayerNormCudaChannels.
-  // [tokens, channels], rows x_stride apart; written only with `add` or `swap`,
-  // and not with `kept`.
+  // [tokens, channels], rows x_stride apart. Written only if `add` or `swap` is
+  // set and `kept` is null.
   X* x;
   int64_t x_stride;
   // [tokens, channels], rows add_stride apart, in the order before the swap.
   // Null if there is nothing to add.
   const Y* add = nullptr;
   int64_t add_stride = 0;
-  // [tokens, channels], written. Must not overlap x; may be `add` itself unless
-  // `swap` is set.
+  // [tokens, channels], written. Must not overlap x. May be equal to `add`
+  // unless `swap` is set.
   Y* y;
   int64_t y_stride;
   const float* gamma;  // [channels]
   const float* beta;   // [channels]
   float eps;
   bool swap;
-  // If not null, the new x is written here instead of to x, and only tokens
-  // [kept_first, kept_first + kept_count) of each sequence, which all of them
-  // have: [sequences * kept_count, channels], contiguous. Not with `swap`.
+  // If not null, the new x is written here instead of to x. Only the tokens
+  // [kept_first, kept_first + kept_count) of each sequence are written, as
+  // contiguous [sequences * kept_count, channels]. Every sequence must have
+  // these tokens, and `swap` must be false.
   X* kept = nullptr;
   int kept_first = 0, kept_count = 0;
-  // Without `swap` and `kept`, only the first token and the end of the last one
-  // matter.
+  // If neither `swap` nor `kept` is set, only the begin of the first sequence
+  // and the end of the last sequence are used.
   PackedSequences sequences;
 };
 
-// Enqueues on `stream` and returns. INVALID_ARGUMENT for more than
-// kLayerNormCudaChannels channels, INTERNAL if the launch is refused. All
-// pointers in `args`, offsets included, are device pointers. Y is float,
-// BFloat16 or Float16; X is Y or float. A token's output bits depend on that
-// token alone. Fastest where pointers and strides are multiples of 16 bytes.
+// Enqueues the work on `stream` and does not wait for it. Returns
+// INVALID_ARGUMENT for more than kLayerNormCudaChannels channels, and INTERNAL
+// if CUDA refuses the launch. All pointers in `args`, including offsets, are
+// device pointers. Y is float, BFloat16 or Float16. X is Y or float. A token's
+// output bits depend on this token alone. The kernel is fastest if pointers and
+// strides are multiples of 16 bytes.
 template <typename X, typename Y>
 absl::Status LayerNormCuda(const LayerNormCudaArgs<X, Y>& args,
                            CudaStream stream);

@@ -1,5 +1,5 @@
-// Layer normalisation over a vector type V. The files of one instruction set
-// include this header and choose V.
+// Layer normalisation by vectors of type V. layer_norm_isa.cc includes this
+// header and is compiled once for each instruction set, with its V.
 #ifndef SFMAMBA_KERNELS_SEQUENCE_LAYER_NORM_SIMD_H_
 #define SFMAMBA_KERNELS_SEQUENCE_LAYER_NORM_SIMD_H_
 
@@ -9,7 +9,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Returns the sum of value(c, lanes) over the vectors of a row, in four chains.
+// Returns the sum of value(c, lanes) over the vectors of a row. Adds in four
+// independent chains, whose latencies overlap.
 template <typename V, typename F>
 inline float SumRow(int channels, F value) {
   V sums[4] = {V::Set(0.0f), V::Set(0.0f), V::Set(0.0f), V::Set(0.0f)};
@@ -26,7 +27,7 @@ inline float SumRow(int channels, F value) {
   return Sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
-// Returns v with all but the first `lanes` set to 0.
+// Returns v with all lanes after the first `lanes` set to 0.
 template <typename V>
 inline V KeepLanes(V v, int lanes) {
   if (lanes == V::kWidth) return v;

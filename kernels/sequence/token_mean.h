@@ -9,17 +9,17 @@
 
 namespace sfmamba::kernels {
 
-// The tokens in a block. Blocks are summed first and their sums added up, which
-// keeps the rounding error small.
+// The number of tokens in a block. The tokens of each block are summed first,
+// and then the sums of the blocks. This keeps the rounding error small.
 constexpr int64_t kTokenMeanBlock = 64;
 
-// The mean over the tokens of each sequence, summed in fp32: the initial value
-// of SF-Mamba's auxiliary tokens (arXiv 2603.16423, 3.2).
+// Computes the mean over the tokens of each sequence, summed in fp32. This mean
+// is the initial value of SF-Mamba's auxiliary tokens (arXiv 2603.16423, 3.2).
 //
-// This can fill the auxiliary tokens of sequences [head, x_0 .. x_{T-1}, tail]
-// in place. With margin = 1 the mean excludes head and tail. `mean` then points
-// at the first head, `copy` at the first tail, and mean_stride is the distance
-// from one sequence to the next.
+// The auxiliary tokens of sequences [head, x_0 .. x_{T-1}, tail] can be set in
+// place. For this, `margin` is 1, so that the mean excludes head and tail.
+// `mean` points at the first head and `copy` at the first tail. mean_stride is
+// the number of elements from one sequence to the next.
 template <typename T>
 struct TokenMeanArgs {
   int channels;
@@ -36,7 +36,7 @@ struct TokenMeanArgs {
 template <typename T>
 void TokenMeanCpu(const TokenMeanArgs<T>& args, CpuIsa isa = ActiveCpuIsa());
 
-// TokenMeanCpu chooses among these, one per instruction set.
+// TokenMeanCpu() calls one of these, depending on the instruction set.
 template <typename T>
 void TokenMeanScalar(const TokenMeanArgs<T>& args);
 template <typename T>

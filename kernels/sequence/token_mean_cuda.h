@@ -7,13 +7,13 @@
 
 namespace sfmamba::kernels {
 
-// The means of kernels/sequence/token_mean.h, bit-identical to those of
-// TokenMeanScalar.
+// Computes the same means as TokenMeanScalar() in
+// kernels/sequence/token_mean.h, bit for bit.
 //
-// Enqueues on `stream` and returns. INTERNAL if the launch is refused. All
-// pointers in `args`, offsets included, are device pointers. T is float,
-// BFloat16 or Float16. Fastest where pointers and strides are multiples of 16
-// bytes.
+// Enqueues the work on `stream` and does not wait for it. Returns INTERNAL if
+// CUDA refuses the launch. All pointers in `args`, including offsets, are
+// device pointers. T is float, BFloat16 or Float16. The kernel is fastest if
+// pointers and strides are multiples of 16 bytes.
 template <typename T>
 absl::Status TokenMeanCuda(const TokenMeanArgs<T>& args, CudaStream stream);
 

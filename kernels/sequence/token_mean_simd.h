@@ -1,6 +1,7 @@
-// The token mean over a vector type V, with a channel in each lane. The files
-// of one instruction set include this header and choose V. Tokens are summed in
-// the order of the scalar loop.
+// Computes the mean over tokens by vectors of type V, one channel per lane.
+// token_mean_isa.cc includes this header and is compiled once for each
+// instruction set, with its V. Tokens are summed in the same order as in the
+// scalar loop.
 #ifndef SFMAMBA_KERNELS_SEQUENCE_TOKEN_MEAN_SIMD_H_
 #define SFMAMBA_KERNELS_SEQUENCE_TOKEN_MEAN_SIMD_H_
 

@@ -9,12 +9,13 @@
 namespace sfmamba::kernels {
 namespace {
 
-constexpr int kThreads = 256;  // The most threads in a block.
+constexpr int kThreads = 256;  // The maximum number of threads in a block.
 
 // kCut copies from the map to the tokens, kJoin from the tokens to the map.
 enum class Direction { kCut, kJoin };
 
-// Copies V channels of one token. `inside` tells whether the map contains it.
+// Copies V channels of one token. `inside` is true if the map contains the
+// token.
 template <Direction kDirection, int V, typename T, typename X>
 __device__ __forceinline__ void Move(T* pixel, X* token, bool inside) {
   float values[V];
@@ -33,8 +34,8 @@ __device__ __forceinline__ void Move(T* pixel, X* token, bool inside) {
   }
 }
 
-// Grid: x is over the rows of all windows, y over channels. Block: x is over
-// groups of V channels, y over the tokens in a window's row.
+// Grid: x is over the rows of all windows, y is over channels. Block: each x is
+// V channels, y is over the tokens in a row of a window.
 template <Direction kDirection, typename T, typename X, int V>
 __global__ void MoveKernel(WindowArgs<T, X> args) {
   const int c = (blockIdx.y * blockDim.x + threadIdx.x) * V;
@@ -61,8 +62,8 @@ __global__ void MoveKernel(WindowArgs<T, X> args) {
   }
 }
 
-// The tokens of one window, from channel c on, which are copied as they are
-// used.
+// V channels of the tokens of one window, for MeanOfTokens(). Use() copies each
+// token to the output.
 template <typename T, typename X, int V>
 struct WindowTokens {
   using Values = simt::Vector<T, V>;
@@ -90,12 +91,12 @@ struct WindowTokens {
   const WindowArgs<T, X>& args;
   const T* pixels;    // The window's first pixel.
   X* tokens;          // The window's first token after the margin.
-  int rows, columns;  // The part of the window that the map contains.
+  int rows, columns;  // Rows and columns of the map from `pixels` on.
 };
 
-// Copies a window and writes the mean of its tokens to both its ends. Grid: x
-// is the window, y is over channels. Block: x is over groups of V channels, y
-// over kTokenMeanBlock tokens each.
+// Copies a window to the tokens and sets its two auxiliary tokens to the mean
+// of its tokens. Grid: x is the window, y is over channels. Block: each x is V
+// channels, each y is kTokenMeanBlock tokens at a time.
 template <typename T, typename X, int V>
 __global__ void CutWithMeanKernel(WindowArgs<T, X> args) {
   __shared__ MeanSums<V> sums;

@@ -29,23 +29,26 @@ struct WindowArgs {
   X* tokens;
   int64_t token_stride;
   int margin = 0;  // Auxiliary tokens at each end of a window.
-  // Whether WindowPartitionCuda sets both auxiliary tokens of a window to the
-  // mean of its tokens, those beyond the map included, with the bits of
-  // TokenMeanScalar. `margin` is then 1. Otherwise they are not touched.
+  // If true, WindowPartitionCuda() sets both auxiliary tokens of a window to
+  // the mean of the window's tokens, including tokens beyond the map. The mean
+  // is bit-identical to TokenMeanScalar(), and `margin` must be 1. If false,
+  // auxiliary tokens are not written.
   bool mean = false;
 };
 
 // Copies `map` to `tokens`, with zeros for tokens beyond the map.
 //
-// Both functions enqueue on `stream` and return. INTERNAL if the launch is
-// refused. All pointers in `args` are device pointers. T is float, BFloat16 or
-// Float16; X is T or float. Fastest where pointers and strides are multiples of
+// WindowPartitionCuda() and WindowReverseCuda() enqueue the work on `stream`
+// and do not wait for it. They return INTERNAL if CUDA refuses the launch. All
+// pointers in `args` are device pointers. T is float, BFloat16 or Float16. X is
+// T or float. The kernels are fastest if pointers and strides are multiples of
 // 16 bytes.
 template <typename T, typename X>
 absl::Status WindowPartitionCuda(const WindowArgs<T, X>& args,
                                  CudaStream stream);
 
-// Copies `tokens` to `map`, rounded to T, without the tokens beyond the map.
+// Copies `tokens`, rounded to T, to `map`. Skips auxiliary tokens and tokens
+// beyond the map.
 template <typename T, typename X>
 absl::Status WindowReverseCuda(const WindowArgs<T, X>& args, CudaStream stream);
 
