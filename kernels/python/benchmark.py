@@ -1,8 +1,8 @@
 """Times the scan against plain PyTorch: python kernels/python/benchmark.py [--rounds 10] [--threads 2]
 
-Every round runs each form once, in turn; the ratio of the least times is reported, as they
-are least disturbed by what else the machine does. With --threads 1 the times are the
-process's own, which other processes do not lengthen.
+Every round runs each implementation once. The printed ratio compares the shortest times,
+which other programs disturb least. If --threads is 1, the benchmark measures the CPU time of
+its process, which other processes do not lengthen.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def scan_arguments(channels, tokens):
 
 
 def mambapy_scan(pscan, u, delta, A, B, C, D, delta_bias):
-    """The scan by mamba.py's parallel one, as its Mamba block calls it."""
+    """Computes the scan with mamba.py's parallel scan, called as in its Mamba block."""
     u, delta, B, C = (x.transpose(1, 2) for x in (u, delta, B, C))
     delta = F.softplus(delta + delta_bias).unsqueeze(-1)
     h = pscan(torch.exp(delta * A), delta * B.unsqueeze(2) * u.unsqueeze(-1))
@@ -34,7 +34,7 @@ def mambapy_scan(pscan, u, delta, A, B, C, D, delta_bias):
 
 
 def conv_reference(x, weight):
-    """The convolution as Mamba's fallback without causal-conv1d computes it."""
+    """Computes the convolution as Mamba does if causal-conv1d is not installed."""
     taps = weight.shape[1]
     y = F.conv1d(x, weight.unsqueeze(1), padding=taps - 1, groups=len(weight))
     return F.silu(y[..., :x.shape[2]])
@@ -51,10 +51,10 @@ def seconds(function, args, backward):
 
 
 def compare(title, forms, args, rounds):
-    """Prints how many times as long as the first form each other one takes."""
+    """Prints the time of the first form, and how many times as long the other forms take."""
     for backward in (False, True):
         times = {name: [] for name in forms}
-        for turn in range(rounds + 1):  # The first one warms up.
+        for turn in range(rounds + 1):  # The first round warms up.
             for name, function in forms.items():
                 took = seconds(function, args, backward)
                 if turn:

@@ -8,14 +8,15 @@
 
 namespace sfmamba::kernels {
 
-// Depthwise causal convolution of one sequence, with tensors as causal-conv1d
-// has them:
+// Depthwise causal convolution of one sequence. Tensors have the same shapes as
+// in the package causal-conv1d:
 //   v[d,i]   = bias[d] + sum over j < taps of weight[d,taps-1-j] * x[d,i-j]
 //   out[d,i] = silu ? v / (1 + exp(-v)) : v
-// The taps end where a run of tokens begins: at token 0 unless there are
-// `initial` tokens in front of it, at each other multiple of `period`, and
-// where `run` changes. Tokens whose `run` is negative give 0. A NaN or an
-// infinity in one run never reaches another.
+// Tokens form runs, and taps never reach tokens before the current run. A run
+// begins at each multiple of `period` and where `run` changes. If there are
+// `initial` tokens, the first run begins with these, in front of token 0. A
+// token whose `run` is negative has the output 0. A NaN or an infinity in one
+// run never reaches another run.
 //
 // T is float, BFloat16 or double; Real is Arithmetic<T>.
 template <typename T>
@@ -36,7 +37,8 @@ struct CausalConv1dArgs {
 
 constexpr int kMaxTaps = 8;
 
-// The gradient of the output and, written, of the inputs.
+// The gradient of the output, which is read, and the gradients of the inputs,
+// which are written.
 template <typename T>
 struct CausalConv1dBackward {
   Strided<const T> out;   // [channels, tokens]
@@ -46,8 +48,8 @@ struct CausalConv1dBackward {
   Arithmetic<T>* bias;    // [channels]
 };
 
-// Runs on the calling thread. `isa` must be one of SupportedCpuIsas(); doubles
-// are computed by the scalar loop whatever it is.
+// Runs on the calling thread. `isa` must be one of SupportedCpuIsas(). Doubles
+// are always computed by the scalar loop.
 template <typename T>
 void CausalConv1d(const CausalConv1dArgs<T>& args, Strided<T> out,
                   CpuIsa isa = ActiveCpuIsa());
@@ -56,8 +58,8 @@ void CausalConv1dGradient(const CausalConv1dArgs<T>& args,
                           const CausalConv1dBackward<T>& gradients,
                           CpuIsa isa = ActiveCpuIsa());
 
-// The two functions above choose among these, one per instruction set. T is
-// float or BFloat16.
+// CausalConv1d() and CausalConv1dGradient() call these, depending on the
+// instruction set. T is float or BFloat16.
 template <typename T>
 void CausalConv1dAvx2(const CausalConv1dArgs<T>& args, Strided<T> out);
 template <typename T>

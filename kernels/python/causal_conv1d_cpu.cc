@@ -2,7 +2,7 @@
 
 #include "kernels/python/causal_conv1d.h"
 #include "kernels/python/scalar.h"
-// Below scalar.h, whose functions it calls.
+// Must be included after scalar.h, because it calls its functions.
 #include "kernels/python/causal_conv1d_simd.h"
 
 namespace sfmamba::kernels {

@@ -2,14 +2,16 @@
 #include "kernels/python/device_real.h"
 #include "simt/simt.h"
 
-// A block convolves one channel of one image; its threads take the tokens in
-// turn, and each computes all that it needs of other tokens again.
+// A block convolves one channel of one image, and its threads divide the
+// tokens. If a thread needs a value that belongs to another token, it computes
+// the value again.
 namespace sfmamba::kernels {
 namespace {
 
 constexpr int kThreads = 128;
 
-// Blocks per multiprocessor: few enough that no registers are spilled.
+// The number of blocks per multiprocessor. It is so small that the compiler
+// spills no registers.
 constexpr int kBlocks = 4;
 constexpr int kWarp = 32;
 constexpr unsigned kAll = 0xffffffff;
@@ -25,12 +27,13 @@ struct Channel {
         row(static_cast<int>(blockIdx.x) % args.channels),
         run(args.run == nullptr ? nullptr : args.run + image * args.tokens) {}
 
-  // Returns the weight of the token j before.
+  // Returns the weight that multiplies the token j tokens earlier.
   __device__ __forceinline__ Real Weight(int j) const {
     return args.weight[row * args.taps + args.taps - 1 - j];
   }
 
-  // Returns how many taps token i has, 0 if it gives 0.
+  // Returns the number of taps of token i, or 0 if the output of the token is
+  // 0.
   __device__ __forceinline__ int Taps(int64_t i) const {
     if (run != nullptr && run[i] < 0) return 0;
     const int64_t period_start = i - i % args.period;
@@ -45,14 +48,15 @@ struct Channel {
     return taps;
   }
 
-  // Returns the value of token i, which may be one in front of token 0.
+  // Returns the value of token i. If i is negative, this is an initial token in
+  // front of token 0.
   __device__ __forceinline__ Real X(int64_t i) const {
     if (i >= 0) return ToReal(RowOf(args.x, image, 0, row)[i * args.x.token]);
     const T* initial = RowOf(args.initial, image, 0, row);
     return ToReal(initial[(args.taps - 1 + i) * args.initial.token]);
   }
 
-  // Returns v of causal_conv1d.h at token i, with its number of taps.
+  // Returns v, as defined in causal_conv1d.h, of token i with `taps` taps.
   __device__ __forceinline__ Real V(int64_t i, int taps) const {
     Real v = args.bias == nullptr ? 0 : args.bias[row];
     for (int j = 0; j < taps; ++j) v += Weight(j) * X(i - j);
@@ -85,7 +89,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   }
 }
 
-// Returns the sum of all threads' values.
+// Returns the sum of `value` over all threads of the block.
 template <typename Real>
 __device__ __forceinline__ Real
 BlockSum(Real value, simt::Shared<Real, kThreads / kWarp>& warps) {
@@ -100,7 +104,8 @@ BlockSum(Real value, simt::Shared<Real, kThreads / kWarp>& warps) {
   return sum;
 }
 
-// A thread finds what reads its token: the tokens i + j with more than j taps.
+// Each thread computes the gradient of a token i from the tokens that read it.
+// These are the tokens i + j that have more than j taps.
 template <typename T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     GradientKernel(const BatchConv1dArgs<T> args,

@@ -9,8 +9,8 @@
 
 namespace sfmamba::kernels {
 
-// The convolution of causal_conv1d.h for all images of a batch. The pointers
-// are device pointers, the tensors have one group. T is float, BFloat16 or
+// The convolution of causal_conv1d.h for all images of a batch. All pointers
+// are device pointers, and all tensors have one group. T is float, BFloat16 or
 // double.
 template <typename T>
 struct BatchConv1dArgs {
@@ -30,7 +30,8 @@ struct BatchConv1dArgs {
 
 constexpr int kMaxDeviceTaps = 8;
 
-// The gradient of the output and, written, of the inputs.
+// The gradient of the output, which is read, and the gradients of the inputs,
+// which are written.
 template <typename T>
 struct BatchConv1dBackward {
   StridedBatch<const T> out;
@@ -40,9 +41,9 @@ struct BatchConv1dBackward {
   Arithmetic<T>* bias;      // [images, channels]
 };
 
-// Enqueue on `stream` and return. The result is empty, or says why the launch
-// was refused: the package has no absl::Status. Equal arguments give equal
-// bits.
+// Enqueue the work on `stream` and do not wait for it. Return an error message
+// if CUDA refuses the launch, or an empty string on success. The package has no
+// absl::Status. Equal arguments give bit-identical results.
 template <typename T>
 std::string BatchConv1dCuda(const BatchConv1dArgs<T>& args, StridedBatch<T> out,
                             CudaStream stream);

@@ -11,7 +11,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Returns [batch, channels, tokens] as one group.
+// Returns a tensor [batch, channels, tokens] as a batch with one group.
 template <typename T>
 StridedBatch<T> OneGroup(const Tensor& tensor) {
   return BatchOf<T>(tensor.unsqueeze(1));

@@ -6,8 +6,9 @@
 #include "kernels/python/causal_conv1d.h"
 #include "kernels/python/conv_inputs.h"
 
-// src/sfmamba_scan/_operators.py gives these operators gradients, and shapes
-// for torch.compile.
+// PyTorch operators for tensors on a CPU. src/sfmamba_scan/_operators.py
+// registers their gradients and, for torch.compile, the shapes of their
+// results.
 namespace sfmamba::kernels {
 namespace {
 

@@ -1,5 +1,6 @@
-// The convolution of causal_conv1d.h over a vector type V, with a channel in
-// each lane. The files of one instruction set include this header.
+// Computes the convolution of causal_conv1d.h by vectors of type V, one channel
+// per lane. causal_conv1d_isa.cc includes this header and is compiled once for
+// each instruction set, with its V.
 #ifndef SFMAMBA_KERNELS_PYTHON_CAUSAL_CONV1D_SIMD_H_
 #define SFMAMBA_KERNELS_PYTHON_CAUSAL_CONV1D_SIMD_H_
 
@@ -10,7 +11,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Tracks where the run of a token begins, token by token.
+// Finds the number of taps of each token by tracking where the token's run
+// begins.
 template <typename T>
 class RunStart {
  public:
@@ -18,8 +20,8 @@ class RunStart {
       : args_(args),
         start_(args.initial.data != nullptr ? -(args.taps - 1) : 0) {}
 
-  // Returns how many taps token i has, 0 if it gives 0. `i` must be the token
-  // after the previous call's.
+  // Returns the number of taps of token i, or 0 if the output of the token is
+  // 0. Must be called once for each token, in order.
   int Taps(int64_t i) {
     const bool changed =
         args_.run != nullptr && i > 0 && args_.run[i] != args_.run[i - 1];
@@ -34,7 +36,8 @@ class RunStart {
   int64_t start_;
 };
 
-// kWidth channels; a tile's tokens stand behind the taps-1 tokens before it.
+// kWidth channels of a tile. The array x holds the taps-1 tokens before the
+// tile, followed by the tile's tokens.
 template <typename V, typename T>
 struct ConvolvedBlock {
   using Real = Arithmetic<T>;
@@ -63,14 +66,15 @@ struct ConvolvedBlock {
     LoadTile<V>(args.x, channel, lanes, begin, tokens, x + args.taps - 1);
   }
 
-  // Makes the last taps-1 tokens those before the next tile.
+  // Moves the last taps-1 tokens to the start of x, because they come before
+  // the next tile.
   void Shift(const CausalConv1dArgs<T>& args, int tokens) {
     for (int j = 0; j < args.taps - 1; ++j) {
       V::Load(x[tokens + j]).Store(x[j]);
     }
   }
 
-  // Returns v of the tile's token i.
+  // Returns v, as defined in causal_conv1d.h, of the tile's token i.
   V At(int i, int all_taps, int taps) const {
     V v = bias;
     for (int j = 0; j < taps; ++j) {
@@ -79,10 +83,10 @@ struct ConvolvedBlock {
     return v;
   }
 
-  int channel;  // The first.
-  int lanes;    // How many, at most kWidth.
+  int channel;  // The first channel.
+  int lanes;    // The number of channels, at most kWidth.
   V bias;
-  V weight[kMaxTaps];  // That of the token itself first.
+  V weight[kMaxTaps];  // weight[j] multiplies x[d, i-j].
   alignas(64) Real x[kMaxTaps - 1 + kTile][V::kWidth];
 };
 
@@ -120,12 +124,13 @@ void ConvolveGradient(const CausalConv1dArgs<T>& args,
     ConvolvedBlock<V, T> block(args, channel);
     RunStart<T> run(args);
     alignas(64) Real dout[kTile][V::kWidth];
-    // Row i is of the token `before` tokens earlier than the tile's token i.
+    // Row i is the gradient of the token `before` tokens before the tile's
+    // token i.
     alignas(64) Real dx[kMaxTaps - 1 + kTile][V::kWidth] = {};
     V dweight[kMaxTaps], dbias = V::Set(0);
     for (int j = 0; j < args.taps; ++j) dweight[j] = V::Set(0);
-    // Writes the gradients of `count` tokens from `first` on, which may be in
-    // front of token 0.
+    // Writes the gradients of `count` tokens, which begin at token `first`.
+    // Tokens in front of token 0 are `initial` tokens.
     const auto store = [&](const Real(*rows)[V::kWidth], int64_t first,
                            int count) {
       const int early = first < 0 ? static_cast<int>(-first) : 0;

@@ -8,16 +8,17 @@
 
 namespace sfmamba::kernels {
 
-// The selective scan of one sequence, with tensors as mamba-ssm has them. For
-// each channel d, with a state h[n] that is 0 at token 0 and at each multiple
-// of `period`:
+// The selective scan of one sequence. Tensors have the same shapes as in the
+// package mamba-ssm. For each channel d, there is a state h[n], which is reset
+// to 0 before token 0 and before each multiple of `period`:
 //   x      = delta[d,i] + bias[d]
 //   step   = softplus ? log(1 + exp(x)) : x
 //   h[n]   = exp(step * A[d,n]) * h[n] + step * B[n,i] * u[d,i]
 //   y[d,i] = sum over n of C[n,i] * h[n], plus D[d] * u[d,i]
 //   out    = y, times z / (1 + exp(-z)) if there is a z
-// A NaN or an infinity in one period never reaches another, nor does it reach
-// another channel's outputs. Source: Mamba (arXiv 2312.00752), section 3.
+// A NaN or an infinity in one period never reaches another period or the
+// outputs of another channel.
+// Source: Mamba (arXiv 2312.00752), section 3.
 //
 // T is float, BFloat16 or double; Real is Arithmetic<T>.
 template <typename T>
@@ -46,8 +47,8 @@ struct ChannelScanForward {
   Arithmetic<T>* last_state;  // [channels, states], written
 };
 
-// Gradients of the outputs and, written, of the inputs. Sums over channels are
-// over this call's channels.
+// The gradients of the outputs, which are read, and of the inputs, which are
+// written. The gradients of B and C are sums over the channels of this call.
 template <typename T>
 struct ChannelScanBackward {
   using Real = Arithmetic<T>;
@@ -55,7 +56,7 @@ struct ChannelScanBackward {
   Strided<const T> out;    // [channels, tokens]
   const Real* last_state;  // [channels, states], or null for 0
   Strided<T> u, delta;     // [channels, tokens]
-  Strided<T> z;            // [channels, tokens]; unused without a z
+  Strided<T> z;            // [channels, tokens]; unused if args.z is null
   Real* A;                 // [channels, states]
   Real* D;                 // [channels]
   Real* bias;              // [channels]
@@ -63,28 +64,29 @@ struct ChannelScanBackward {
   Real* C;                 // [states, tokens]
 };
 
-// Runs on the calling thread. `isa` must be one of SupportedCpuIsas(); doubles
-// are computed by the scalar loop whatever it is.
+// Runs on the calling thread. `isa` must be one of SupportedCpuIsas(). Doubles
+// are always computed by the scalar loop.
 template <typename T>
 void ChannelScan(const ChannelScanArgs<T>& args,
                  const ChannelScanForward<T>& results,
                  CpuIsa isa = ActiveCpuIsa());
 
-// The gradient of ChannelScan(). It saves the states of every 32nd token in
-// `scratch` and recomputes those between.
+// Computes the gradient of ChannelScan(). Saves the state of every 32nd token
+// in args.scratch and computes the states between them again.
 template <typename T>
 void ChannelScanGradient(const ChannelScanArgs<T>& args,
                          const ChannelScanBackward<T>& gradients,
                          CpuIsa isa = ActiveCpuIsa());
 
-// Return how many values `args.scratch` must hold.
+// Return how many values args.scratch must have for ChannelScan() and for
+// ChannelScanGradient().
 template <typename T>
 int64_t ScanScratch(const ChannelScanArgs<T>& args);
 template <typename T>
 int64_t BackwardScratch(const ChannelScanArgs<T>& args);
 
-// The two functions above choose among these, one per instruction set. T is
-// float or BFloat16.
+// ChannelScan() and ChannelScanGradient() call these, depending on the
+// instruction set. T is float or BFloat16.
 template <typename T>
 void ChannelScanAvx2(const ChannelScanArgs<T>& args,
                      const ChannelScanForward<T>& results);

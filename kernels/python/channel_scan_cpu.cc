@@ -3,7 +3,7 @@
 
 #include "kernels/python/channel_scan.h"
 #include "kernels/python/scalar.h"
-// Below scalar.h, whose functions they call.
+// Must be included after scalar.h, because they call its functions.
 #include "kernels/python/channel_scan_gradient_simd.h"
 #include "kernels/python/channel_scan_simd.h"
 
@@ -38,7 +38,7 @@ void ChannelScanGradient(const ChannelScanArgs<T>& args,
 
 template <typename T>
 int64_t ScanScratch(const ChannelScanArgs<T>& args) {
-  // A and h; a tile's B and C.
+  // A and h of all channels, and B and C of a tile.
   return args.states * (2 * Padded(args.channels) + 2 * kTile);
 }
 
@@ -46,8 +46,8 @@ template <typename T>
 int64_t BackwardScratch(const ChannelScanArgs<T>& args) {
   const int64_t tiles =
       (std::min(args.period, args.tokens) + kTile - 1) / kTile;
-  // The gradients of h and of A, and h at the start of each tile; then the sums
-  // over lanes of a tile's gradients of B and C.
+  // The gradients of h and A, h at the start of each tile, and a tile's
+  // gradients of B and C for each lane.
   return ScanScratch(args) +
          args.states * ((2 + tiles) * Padded(args.channels) + 2 * kTile * 16);
 }

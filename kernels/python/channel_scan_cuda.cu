@@ -4,30 +4,32 @@
 #include "kernels/python/device_real.h"
 #include "simt/simt.h"
 
-// A thread computes one state of one channel, token by token; the threads of a
-// channel are neighbours in a warp, and sum over states by shuffles. This is
-// simple rather than fast: mamba-ssm's kernels scan tokens in parallel.
+// A thread computes one state of one channel, token by token. The threads of a
+// channel are neighbours in a warp and sum over the states by shuffles. This
+// kernel is simple but not as fast as possible. For comparison, mamba-ssm's
+// kernels scan tokens in parallel.
 namespace sfmamba::kernels {
 namespace {
 
 constexpr int kThreads = 128;
 
-// Blocks per multiprocessor: few enough that no registers are spilled.
+// The number of blocks per multiprocessor. It is so small that the compiler
+// spills no registers.
 constexpr int kBlocks = 4;
 constexpr unsigned kAll = 0xffffffff;
 
-// Tokens whose states a block keeps in shared memory: 32 KB of doubles, with
-// the gradients of B.
+// The number of tokens whose states a block keeps in shared memory. Together
+// with the gradients of B, they take 32 KB if they are doubles.
 constexpr int kTile = 16;
 
-// How a group's channels are divided over blocks.
+// How the channels of a group are divided among blocks.
 struct Division {
   explicit Division(int channels, int states) : width(1) {
     while (width < states) width *= 2;
     ranges = (channels + kThreads / width - 1) / (kThreads / width);
   }
-  int width;   // Threads of a channel: a power of 2, at most a warp.
-  int ranges;  // Blocks of a group.
+  int width;   // Threads per channel, a power of 2, at most a warp.
+  int ranges;  // Blocks per group.
 };
 
 template <typename Real>
@@ -35,14 +37,15 @@ __device__ __forceinline__ Real Softplus(Real x) {
   return std::log1p(std::exp(-std::abs(x))) + (x > 0 ? x : 0);
 }
 
-// What the recurrence reads of one token. Threads without a state have 0 in
-// place of B, C and decay.
+// The values of one token that the recurrence reads. B, C and decay are 0 in
+// threads without a state.
 template <typename Real>
 struct Token {
   Real u, x, step, B, C, decay;
 };
 
-// A thread's part of a scan.
+// The part of a scan that one thread computes, which is one state of one
+// channel.
 template <typename T>
 struct Chain {
   using Real = Arithmetic<T>;
@@ -65,14 +68,14 @@ struct Chain {
     bias = has_channel && args.bias != nullptr ? args.bias[channel] : 0;
   }
 
-  // Returns the channel's value at token i, 0 without a channel.
+  // Returns the channel's value at token i, or 0 if the thread has no channel.
   __device__ __forceinline__ Real At(const StridedBatch<const T>& x,
                                      int64_t i) const {
     if (!has_channel) return 0;
     return ToReal(RowOf(x, image, group, row)[i * x.token]);
   }
 
-  // Returns the state's value at token i, 0 without a state.
+  // Returns the state's value at token i, or 0 if the thread has no state.
   __device__ __forceinline__ Real Shared(const StridedBatch<const T>& x,
                                          int64_t i) const {
     return has_state ? ToReal(RowOf(x, image, group, n)[i * x.token]) : 0;
@@ -95,12 +98,13 @@ struct Chain {
     return token;
   }
 
-  // Returns the state after a token, with `h` before it.
+  // Returns the state after a token. `h` is the state before the token.
   __device__ __forceinline__ Real Next(const Token<Real>& token, Real h) const {
     return has_state ? token.decay * h + token.step * token.B * token.u : 0;
   }
 
-  // Returns the sum over the channel's states, to each of its threads.
+  // Returns the sum of `value` over the channel's states. All threads of the
+  // channel get this sum.
   __device__ __forceinline__ Real Sum(Real value) const {
     for (int flip = width / 2; flip > 0; flip /= 2) {
       value += __shfl_xor_sync(kAll, value, flip);
@@ -114,7 +118,8 @@ struct Chain {
     return from + (rest < args.period ? rest : args.period);
   }
 
-  // Whether the thread writes what its channel's threads all have.
+  // Returns true in the one thread of a channel that writes the channel's
+  // values.
   __device__ __forceinline__ bool Writes() const {
     return has_channel && n == 0;
   }
@@ -151,12 +156,12 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   if (chain.has_state) results.last_state[chain.StateIndex()] = h;
 }
 
-// The gradients of kTile tokens, one at a place for each thread.
+// A value for each of kTile tokens and for each thread.
 template <typename Real>
 using Tile = simt::Shared<Real, kTile * kThreads>;
 
-// Goes back over the tokens of a chain; channel_scan_gradient_simd.h has the
-// formulas, in the same letters.
+// Computes the gradients of a chain from the last token back to the first. The
+// formulas are in channel_scan_gradient_simd.h, with the same letters.
 template <typename T>
 struct BackwardChain {
   using Real = Arithmetic<T>;
@@ -170,7 +175,7 @@ struct BackwardChain {
     return to.saved[(tile * gridDim.x + blockIdx.x) * kThreads + threadIdx.x];
   }
 
-  // Saves the states at the tiles' starts.
+  // Saves the states at the start of each tile of the period [from, end).
   __device__ void Save(int64_t from, int64_t end) const {
     Real h = 0;
     for (int64_t i = from; i < end; ++i) {
@@ -179,8 +184,8 @@ struct BackwardChain {
     }
   }
 
-  // Adds token i to the gradients, with the states before and after it.
-  // Returns this thread's part of the gradient of B.
+  // Adds token i to the gradients. `before` and `h` are the states before and
+  // after the token. Returns this thread's part of the gradient of B.
   __device__ Real GoBack(int64_t i, Real before, Real h) {
     const Token<Real> token = chain.Read(i);
     Real dy = chain.At(to.out, i);
@@ -207,7 +212,8 @@ struct BackwardChain {
     return G * token.step * token.u;
   }
 
-  // Writes the sums over the block's channels of a tile's gradient of B or C.
+  // Sums a tile's gradient of B or C over the channels of the block and writes
+  // the results to `sums`.
   __device__ void WriteSums(Tile<Real>& tile, int64_t begin, int tokens,
                             Real* sums) const {
     const int states = chain.args.states;
@@ -231,8 +237,8 @@ struct BackwardChain {
 
   const Chain<T>& chain;
   const BatchScanBackward<T>& to;
-  Real carry = 0;  // decay * G of the token after
-  Real dC = 0;     // This thread's part at the token.
+  Real carry = 0;  // decay * G of the next token.
+  Real dC = 0;     // This thread's part of dC at the token.
   Real dA = 0, dD = 0, dbias = 0;
 };
 
@@ -241,7 +247,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     GradientKernel(const BatchScanArgs<T> args, const BatchScanBackward<T> to,
                    const Division division) {
   using Real = Arithmetic<T>;
-  __shared__ Tile<Real> states;  // Then, from the last token on, dC.
+  __shared__ Tile<Real> states;  // Replaced by dC in the backward loop.
   __shared__ Tile<Real> dB;
   const Chain<T> chain(args, division);
   BackwardChain<T> back(chain, to);

@@ -9,21 +9,21 @@
 
 namespace sfmamba::kernels {
 
-// The scan of channel_scan.h for all images of a batch, whose channels form
-// groups that share B and C. The pointers are device pointers. T is float,
-// BFloat16 or double.
+// The scan of channel_scan.h for all images of a batch. The channels form
+// groups, and all channels of a group use the same B and C. All pointers are
+// device pointers. T is float, BFloat16 or double.
 template <typename T>
 struct BatchScanArgs {
   using Real = Arithmetic<T>;
 
   int images, groups;
-  int channels;  // How many a group has.
+  int channels;  // In each group.
   int states;    // 1 .. kMaxDeviceStates
   int64_t tokens;
   int64_t period;  // At least 1.
   bool softplus;
   StridedBatch<const T> u, delta;  // The rows are a group's channels.
-  StridedBatch<const T> z;         // The same, or null.
+  StridedBatch<const T> z;         // As u, or null.
   StridedBatch<const T> B, C;      // The rows are states.
   const Real* A;                   // [groups, channels, states]
   const Real* D;                   // [groups, channels], or null
@@ -38,7 +38,8 @@ struct BatchScanForward {
   Arithmetic<T>* last_state;  // [images, groups, channels, states], written
 };
 
-// Gradients of the outputs and, written, of the inputs.
+// The gradients of the outputs, which are read, and of the inputs, which are
+// written.
 template <typename T>
 struct BatchScanBackward {
   using Real = Arithmetic<T>;
@@ -46,19 +47,20 @@ struct BatchScanBackward {
   StridedBatch<const T> out;
   const Real* last_state;  // [images, groups, channels, states], or null for 0
   StridedBatch<T> u, delta;  // The rows are channels.
-  StridedBatch<T> z;         // The same; unused without a z.
+  StridedBatch<T> z;         // Unused if args.z is null.
   Real* A;                   // [images, groups, channels, states]
   Real* D;                   // [images, groups, channels]
   Real* bias;                // [images, groups, channels]
-  // Sums over each range of a group's channels; there are BatchScanRanges().
+  // B and C are sums over each range of a group's channels. A group has
+  // BatchScanRanges() ranges.
   Real* B;      // [images, groups, ranges, states, tokens]
   Real* C;      // [images, groups, ranges, states, tokens]
   Real* saved;  // BatchScanSaved() values, overwritten
 };
 
-// Enqueue on `stream` and return. The result is empty, or says why the launch
-// was refused: the package has no absl::Status. Equal arguments give equal
-// bits.
+// Enqueue the work on `stream` and do not wait for it. Return an error message
+// if CUDA refuses the launch, or an empty string on success. The package has no
+// absl::Status. Equal arguments give bit-identical results.
 template <typename T>
 std::string BatchScanCuda(const BatchScanArgs<T>& args,
                           const BatchScanForward<T>& results,

@@ -12,7 +12,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Returns [batch, channels, tokens] with the channels of each group apart.
+// Returns a tensor [batch, channels, tokens] as a tensor [batch, groups,
+// channels of a group, tokens].
 template <typename T>
 StridedBatch<T> Grouped(const Tensor& tensor, const ScanInputs& inputs) {
   return BatchOf<T>(

@@ -1,12 +1,15 @@
-// The gradient of channel_scan.h over a vector type V, with a channel in each
-// lane. The files of one instruction set include this header and choose V.
+// Computes the gradient of channel_scan.h by vectors of type V, one channel per
+// lane. channel_scan_isa.cc includes this header and is compiled once for each
+// instruction set, with its V.
 //
-// With the gradient G[n] of the state after a token, from the last token back:
+// G[n] is the gradient of the state after token i. It is computed from the last
+// token back to the first:
 //   G[n]    = C[n,i] * dy[i] + decay[n,i+1] * G[n] of token i+1
 //   dC[n,i] = dy[i] * h[n,i]            dB[n,i] = G[n] * step[i] * u[i]
-//   dA[n]   = sum over i of step[i] * E[n],  E[n] = G[n] * decay[n,i] *
-//   h[n,i-1] du[i]   = D * dy[i] + step[i] * sum over n of G[n] * B[n,i]
-//   dstep[i] = sum over n of E[n] * A[n] + u[i] * G[n] * B[n,i]
+//   E[n]    = G[n] * decay[n,i] * h[n,i-1]
+//   dA[n]   = sum over i of step[i] * E[n]
+//   du[i]   = D * dy[i] + step[i] * sum over n of G[n] * B[n,i]
+//   dstep[i] = sum over n of (E[n] * A[n] + u[i] * G[n] * B[n,i])
 #ifndef SFMAMBA_KERNELS_PYTHON_CHANNEL_SCAN_GRADIENT_SIMD_H_
 #define SFMAMBA_KERNELS_PYTHON_CHANNEL_SCAN_GRADIENT_SIMD_H_
 
@@ -15,7 +18,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// A block with what its gradient sums up.
+// A block of channels and the sums of its gradients.
 template <typename V, typename T>
 struct GradientBlock {
   using Real = Arithmetic<T>;
@@ -35,8 +38,9 @@ struct TileGradients {
   alignas(64) Real by_A[kTile][V::kWidth];  // Sum over n of E * A
 };
 
-// Goes back over a tile with kCount states, from `n` on, whose values at its
-// start are in `block.forward.h`.
+// Computes the gradients of kCount states, which begin with state n, from the
+// tile's last token back to its first. block.forward.h holds the states at the
+// start of the tile.
 template <typename V, typename T>
 struct BackGroup {
   using Real = Arithmetic<T>;
@@ -109,7 +113,7 @@ struct BackGroup {
   Real* dC;
 };
 
-// Computes the gradients of a tile in the block's channels.
+// Computes the gradients of a tile for the channels of the block.
 template <typename V, typename T>
 void TileGradient(const ChannelScanArgs<T>& args,
                   const ChannelScanBackward<T>& to, int64_t begin, int tokens,
@@ -130,7 +134,7 @@ void TileGradient(const ChannelScanArgs<T>& args,
       const V x = V::Load(z[i]);
       const V sigmoid = OverOnePlusExp2(V::Set(1), x * V::Set(-kLog2EOf<Real>));
       const V silu = x * sigmoid;
-      // The derivative of SiLU, times the gradient; y follows below.
+      // The gradient times the derivative of SiLU. Multiplied by y below.
       (dy * (sigmoid + silu * Fma(sigmoid, V::Set(-1), V::Set(1))))
           .Store(dz[i]);
       dy = dy * silu;
@@ -161,7 +165,7 @@ void TileGradient(const ChannelScanArgs<T>& args,
   }
 }
 
-// Writes what the blocks have summed up over all tokens.
+// Writes the gradients that the block has summed over all tokens.
 template <typename V, typename T>
 void StoreSums(const GradientBlock<V, T>& block, int states,
                const ChannelScanBackward<T>& to) {
@@ -179,14 +183,16 @@ void StoreSums(const GradientBlock<V, T>& block, int states,
   }
 }
 
-// Goes over each period twice: forwards, to save the states at each tile's
-// start, and backwards, tile by tile, with the blocks taking turns at each.
+// Visits the tiles of each period twice. The first time, in order, saves the
+// states at the start of each tile. The second time, from the last tile to the
+// first, computes the gradients. All blocks are done with a tile before the
+// next tile is visited.
 template <typename V, typename T>
 void ScanGradient(const ChannelScanArgs<T>& args,
                   const ChannelScanBackward<T>& to) {
   using Real = Arithmetic<T>;
   const int states = args.states;
-  const int64_t values = int64_t{states} * V::kWidth;  // In a block's state.
+  const int64_t values = int64_t{states} * V::kWidth;  // Per block's state.
   Scratch<Real> scratch{args.scratch};
   Real* B = scratch.Take(int64_t{kTile} * states);
   Real* C = scratch.Take(int64_t{kTile} * states);

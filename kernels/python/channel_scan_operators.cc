@@ -7,21 +7,23 @@
 #include "kernels/python/channel_scan.h"
 #include "kernels/python/scan_inputs.h"
 
-// src/sfmamba_scan/_operators.py gives these operators gradients, and shapes
-// for torch.compile.
+// PyTorch operators for tensors on a CPU. src/sfmamba_scan/_operators.py
+// registers their gradients and, for torch.compile, the shapes of their
+// results.
 namespace sfmamba::kernels {
 namespace {
 
 constexpr int64_t kMostStates = 1024;
 
-// Channels of one image and one group of B and C that one thread scans.
+// Channels that one thread scans. They belong to one image and to one group of
+// channels that share B and C.
 struct ScanTask {
   int64_t image, group, range;  // The range of channels within the group.
-  int64_t channel;              // The first.
+  int64_t channel;              // The first channel.
   int channels;
 };
 
-// Returns how many ranges of channels a group has.
+// Returns how many ranges of at most kMaxScanChannels channels a group has.
 int64_t Ranges(const ScanInputs& inputs) {
   return (inputs.channels / inputs.groups + kMaxScanChannels - 1) /
          kMaxScanChannels;
@@ -42,7 +44,7 @@ std::vector<ScanTask> TasksOf(const ScanInputs& inputs) {
   return tasks;
 }
 
-// Returns everything but scratch.
+// Returns all arguments except scratch, which is null.
 template <typename T>
 ChannelScanArgs<T> ArgsOf(const ScanInputs& inputs, const ScanTask& task) {
   using Real = Arithmetic<T>;
@@ -94,8 +96,8 @@ std::tuple<Tensor, Tensor> SelectiveScan(
   return {out, last};
 }
 
-// Each task writes its own sums, which are added up afterwards: results do not
-// depend on the number of threads.
+// Each task writes its own sums, which are added up afterwards. The results
+// therefore do not depend on the number of threads.
 std::vector<Tensor> SelectiveScanBackward(
     const Tensor& grad_out, const OptionalTensor& grad_last, const Tensor& u,
     const Tensor& delta, const Tensor& A, const Tensor& B, const Tensor& C,

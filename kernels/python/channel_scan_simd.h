@@ -1,5 +1,6 @@
-// The scan of channel_scan.h over a vector type V, with a channel in each lane.
-// The files of one instruction set include this header and choose V.
+// Computes the scan of channel_scan.h by vectors of type V, one channel per
+// lane. channel_scan_isa.cc includes this header and is compiled once for each
+// instruction set, with its V.
 #ifndef SFMAMBA_KERNELS_PYTHON_CHANNEL_SCAN_SIMD_H_
 #define SFMAMBA_KERNELS_PYTHON_CHANNEL_SCAN_SIMD_H_
 
@@ -10,8 +11,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// States whose decays are computed together. What is left of other numbers of
-// states is computed one by one.
+// The number of states whose decays are computed together. If the number of
+// states is not a multiple of it, the last states are computed one by one.
 constexpr int kGroup = 4;
 
 // The constants of kernels/base/logarithms.h, precise enough for doubles.
@@ -20,7 +21,8 @@ constexpr Real kLog2EOf = static_cast<Real>(1.4426950408889634);
 template <typename Real>
 constexpr Real kLn2Of = static_cast<Real>(0.6931471805599453);
 
-// Exp2ProductsAnyRange() for products above 126 too: infinity from 128 on.
+// Like Exp2ProductsAnyRange(), but the products may be above 126. The result is
+// infinity for products of 128 and more.
 template <int kCount, typename V>
 inline void Exp2ProductsUnbounded(const V* a, V b, V* power) {
   Exp2ProductsAnyRange<kCount>(a, b, power);
@@ -32,7 +34,7 @@ inline void Exp2ProductsUnbounded(const V* a, V b, V* power) {
   }
 }
 
-// Hands out parts of ChannelScanArgs::scratch.
+// Divides ChannelScanArgs::scratch. Take() returns its next `count` values.
 template <typename Real>
 struct Scratch {
   Real* Take(int64_t count) {
@@ -49,7 +51,8 @@ inline void Clear(Real* p, int64_t count) {
   for (int64_t i = 0; i < count; ++i) p[i] = 0;
 }
 
-// B or C of a tile, [tokens, states], which all channels share.
+// Copies B or C of a tile to `shared`, [tokens, states]. All channels use the
+// same B and C.
 template <typename T, typename Real>
 inline void ReadShared(Strided<const T> x, int states, int64_t tile, int tokens,
                        Real* shared) {
@@ -61,8 +64,8 @@ inline void ReadShared(Strided<const T> x, int states, int64_t tile, int tokens,
   }
 }
 
-// What a tile's recurrence reads of kWidth channels. In base 2, with
-// s = log2(1 + 2^v): step = s*ln2 and exp(step*A) = 2^(A*s).
+// The values of kWidth channels that the recurrence reads in a tile. Computed
+// in base 2: if s = log2(1 + 2^v), then step = s*ln2 and exp(step*A) = 2^(A*s).
 template <typename V, typename Real>
 struct TileOfBlock {
   alignas(64) Real u[kTile][V::kWidth];
@@ -70,10 +73,10 @@ struct TileOfBlock {
   alignas(64) Real s[kTile][V::kWidth];
   alignas(64) Real g[kTile][V::kWidth];  // step * u
   alignas(64) Real y[kTile][V::kWidth];  // D * u, then y
-  bool small;  // No decay's exponent exceeds 125 or is a NaN.
+  bool small;  // Every |A*s| is at most 125, and none is NaN.
 };
 
-// kWidth channels with their part of the scratch.
+// kWidth channels and their part of the scratch memory.
 template <typename V, typename T>
 struct Block {
   using Real = Arithmetic<T>;
@@ -100,7 +103,7 @@ struct Block {
     bias = bias * V::Set(kLog2EOf<Real>);
   }
 
-  // Reads u and delta and computes all of `to`.
+  // Reads u and delta of a tile and sets all members of `to`.
   void Prepare(const ChannelScanArgs<T>& args, int64_t tile, int tokens,
                TileOfBlock<V, Real>* to) const {
     LoadTile<V>(args.u, channel, lanes, tile, tokens, to->u);
@@ -119,8 +122,8 @@ struct Block {
     to->small = V::All(LessEqual(largest * steepest, V::Set(125)));
   }
 
-  int channel;  // The first.
-  int lanes;    // How many, at most kWidth.
+  int channel;  // The first channel.
+  int lanes;    // The number of channels, at most kWidth.
   V steepest;   // The largest |A| of each channel.
   V D;
   V bias;   // The bias times log2(e).
@@ -128,7 +131,8 @@ struct Block {
   Real* h;  // [states, kWidth], the state
 };
 
-// Advances kCount states, from `n` on, over a tile and adds to its y.
+// Advances kCount states, which begin with state n, over a tile. Adds their
+// contributions to the tile's y.
 template <typename V, int kCount, bool kSmall, typename T>
 inline void Recur(const Block<V, T>& block, const Arithmetic<T>* B,
                   const Arithmetic<T>* C, int states, int n, int tokens,
@@ -155,7 +159,8 @@ inline void Recur(const Block<V, T>& block, const Arithmetic<T>* B,
   for (int m = 0; m < kCount; ++m) h[m].Store(block.h + (n + m) * V::kWidth);
 }
 
-// Calls f.Run<count, small>(n) for the groups of all states, from state n on.
+// Divides all states into groups. Calls f.Run<count, small>(n) for each group
+// of `count` states, which begins with state n.
 template <typename F>
 inline void ForEachGroup(int states, bool small, F f) {
   int n = 0;
@@ -196,7 +201,7 @@ inline void ForEachTile(int64_t begin, int64_t end, F f) {
   }
 }
 
-// Calls f(begin, end) for the periods of all tokens.
+// Calls f(begin, end) for each period of the sequence.
 template <typename T, typename F>
 inline void ForEachPeriod(const ChannelScanArgs<T>& args, F f) {
   for (int64_t begin = 0; begin < args.tokens; begin += args.period) {
@@ -205,7 +210,8 @@ inline void ForEachPeriod(const ChannelScanArgs<T>& args, F f) {
   }
 }
 
-// The blocks take turns at each tile, while it is in the cache.
+// Scans all channels. Scans each tile for all blocks before the next tile,
+// while the tile is in the cache.
 template <typename V, typename T>
 void Scan(const ChannelScanArgs<T>& args,
           const ChannelScanForward<T>& results) {

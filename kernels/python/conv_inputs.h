@@ -10,8 +10,9 @@
 
 namespace sfmamba::kernels {
 
-// The inputs of the operator causal_conv1d, checked. Only the values of x and
-// initial may have any layout.
+// The inputs of the operator causal_conv1d. The constructor throws ValueError
+// if an input is invalid. x and initial may have any layout. The other tensors
+// are copied unless they are row-major.
 struct ConvInputs {
   ConvInputs(const Tensor& x, const Tensor& weight, const OptionalTensor& bias,
              const OptionalTensor& seq_idx, const OptionalTensor& initial,
@@ -54,8 +55,8 @@ struct ConvInputs {
   int64_t batch, channels, tokens, taps;
 };
 
-// The gradients that causal_conv1d_backward returns. Its kernels write sums for
-// each image.
+// The gradients that causal_conv1d_backward returns. The kernels write the
+// gradients of weight and bias separately for each image.
 struct ConvGradients {
   explicit ConvGradients(const ConvInputs& inputs) {
     const auto real = inputs.weight.options();
@@ -66,8 +67,8 @@ struct ConvGradients {
                                          : at::empty({0}, real);
   }
 
-  // Returns the gradients of the operator's inputs; those of inputs that are
-  // not there are empty.
+  // Returns the gradients of the operator's inputs, summed over images. The
+  // gradient of an absent input is an empty tensor.
   std::vector<Tensor> Sums(const ConvInputs& inputs) const {
     return {x, weight.sum(0),
             inputs.bias.has_value() ? bias.sum(0)
@@ -75,7 +76,7 @@ struct ConvGradients {
             initial};
   }
 
-  Tensor x, initial;  // They have the inputs' shapes.
+  Tensor x, initial;  // With the shapes of the inputs.
   Tensor weight;      // [batch, channels, taps]
   Tensor bias;        // [batch, channels]
 };

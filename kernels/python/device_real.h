@@ -1,6 +1,6 @@
-// What the CUDA kernels of sfmamba_scan share. Beyond what simt/simt.h lists
-// they use std::exp and std::log1p, which both compilers have for float and
-// double.
+// Device code that the CUDA kernels of sfmamba_scan share. Besides the
+// functions of simt/simt.h, the kernels use std::exp and std::log1p. nvcc and
+// the emulator's compiler both have these for float and double.
 #ifndef SFMAMBA_KERNELS_PYTHON_DEVICE_REAL_H_
 #define SFMAMBA_KERNELS_PYTHON_DEVICE_REAL_H_
 
@@ -13,7 +13,7 @@
 
 namespace sfmamba::kernels {
 
-// Returns `x` as a number to compute with.
+// Returns `x` in the type in which kernels compute.
 template <typename T>
 __device__ __forceinline__ Arithmetic<T> ToReal(T x) {
   if constexpr (std::is_same_v<T, double>) {

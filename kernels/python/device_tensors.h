@@ -1,4 +1,4 @@
-// What the operators of sfmamba_scan on a GPU share.
+// Functions that the GPU operators of sfmamba_scan share.
 #ifndef SFMAMBA_KERNELS_PYTHON_DEVICE_TENSORS_H_
 #define SFMAMBA_KERNELS_PYTHON_DEVICE_TENSORS_H_
 
@@ -12,7 +12,7 @@
 
 namespace sfmamba::kernels {
 
-// Returns a tensor [images, groups, rows, tokens].
+// Returns `tensor`, [images, groups, rows, tokens], as an argument for kernels.
 template <typename T>
 StridedBatch<T> BatchOf(const Tensor& tensor) {
   return {Data<std::remove_const_t<T>>(tensor), tensor.stride(0),

@@ -1,5 +1,6 @@
-// One number with the interface of Vec8 and Vec16: kernels that are written for
-// vectors then are scalar loops. Real is float or double.
+// A single number with the interface of the vectors Vec8 and Vec16. With it,
+// kernels that are written for vectors become scalar loops. Real is float or
+// double.
 #ifndef SFMAMBA_KERNELS_PYTHON_SCALAR_H_
 #define SFMAMBA_KERNELS_PYTHON_SCALAR_H_
 
@@ -44,7 +45,7 @@ template <typename Real>
 inline Scalar<Real> Abs(Scalar<Real> a) {
   return {std::abs(a.v)};
 }
-// Returns `b` where either argument is a NaN.
+// Returns `b` if either argument is a NaN.
 template <typename Real>
 inline Scalar<Real> MaxMagnitude(Scalar<Real> a, Scalar<Real> b) {
   return {a.v > b.v ? a.v : b.v};
@@ -58,7 +59,8 @@ inline Real Sum(Scalar<Real> a) {
   return a.v;
 }
 
-// These functions have the contracts of simd_math.h, without its limits.
+// These functions return the same as the functions of these names in
+// simd_math.h, but have no limits for their arguments.
 
 template <int kCount, typename Real>
 inline void Exp2Products(const Scalar<Real>* a, Scalar<Real> b,
@@ -74,7 +76,7 @@ inline void Exp2ProductsUnbounded(const Scalar<Real>* a, Scalar<Real> b,
 template <typename Real>
 inline Scalar<Real> Softplus2(Scalar<Real> v) {
   constexpr Real kLog2E = static_cast<Real>(1.4426950408889634);
-  const Real positive = v.v < 0 ? Real{0} : v.v;  // NaN for NaN.
+  const Real positive = v.v < 0 ? Real{0} : v.v;  // NaN if v is NaN.
   return {std::log1p(std::exp2(-std::abs(v.v))) * kLog2E + positive};
 }
 

@@ -10,8 +10,9 @@
 
 namespace sfmamba::kernels {
 
-// The inputs of the operator selective_scan, checked. Only the values of u,
-// delta, z, B and C may have any layout.
+// The inputs of the operator selective_scan. The constructor throws ValueError
+// if an input is invalid. u, delta, z, B and C may have any layout. The other
+// tensors are copied unless they are row-major.
 struct ScanInputs {
   ScanInputs(const Tensor& u, const Tensor& delta, const Tensor& A,
              const Tensor& B, const Tensor& C, const OptionalTensor& D,
@@ -50,7 +51,7 @@ struct ScanInputs {
   }
 
   Tensor u, delta;   // [batch, channels, tokens]
-  OptionalTensor z;  // The same.
+  OptionalTensor z;  // [batch, channels, tokens]
   Tensor A;          // [channels, states]
   Tensor B, C;       // [batch, groups, states, tokens]
   OptionalTensor D, bias;
@@ -81,8 +82,10 @@ inline void ExpectGradients(const ScanInputs& inputs, const Tensor& of_out,
   }
 }
 
-// The gradients that selective_scan_backward returns. Its kernels write sums
-// for each image, and for each of `ranges` of a group's channels.
+// The gradients that selective_scan_backward returns. The kernels write the
+// gradients of A, D and bias separately for each image. They write the
+// gradients of B and C separately for each of the `ranges` ranges of a group's
+// channels.
 struct ScanGradients {
   ScanGradients(const ScanInputs& inputs, int64_t ranges) {
     const auto real = inputs.A.options();
@@ -98,8 +101,9 @@ struct ScanGradients {
     C = at::empty_like(B);
   }
 
-  // Returns the gradients of the operator's inputs `B` and `C`, and of the
-  // others; those of inputs that are not there are empty.
+  // Returns the sums as gradients of all inputs of the operator. `of_B` and
+  // `of_C` are the inputs B and C. The gradient of an absent input is an empty
+  // tensor.
   std::vector<Tensor> Sums(const ScanInputs& inputs, const Tensor& of_B,
                            const Tensor& of_C) const {
     const auto shared = [](const Tensor& sums, const Tensor& like) {
@@ -116,7 +120,7 @@ struct ScanGradients {
             inputs.bias.has_value() ? bias.sum(0) : none};
   }
 
-  Tensor u, delta, z;  // They have the inputs' shapes.
+  Tensor u, delta, z;  // With the shapes of the inputs.
   Tensor A;            // [batch, channels, states]
   Tensor D, bias;      // [batch, channels]
   Tensor B, C;         // [batch, groups, ranges, states, tokens]

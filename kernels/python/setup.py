@@ -1,11 +1,12 @@
-"""Compiles the kernels against the PyTorch that is installed; pyproject.toml says the rest.
+"""Compiles the kernels for the installed PyTorch. pyproject.toml has the package's metadata.
 
-pip builds in an environment of its own, where PyTorch is looked for in the one that
-the package is installed into: another PyTorch's library would not fit. With a PyTorch
-for CUDA and an nvcc of the same major version CUDA tensors are supported too.
+pip builds in an isolated environment. If that has no PyTorch, this script imports PyTorch from
+the environment into which the package is installed, because the kernels must be compiled for
+it. CUDA tensors are supported if this PyTorch is one for CUDA and there is an nvcc of the same
+major version.
 
-The sources need headers of the folders beside this one. A source distribution has copies of
-them in shared/, so that it builds by itself.
+The sources include headers from the neighbouring folders. A source distribution has copies of
+these headers in shared/, so that it can be built without the repository.
 """
 
 import concurrent.futures
@@ -24,10 +25,11 @@ from setuptools.command.sdist import sdist
 
 HERE = pathlib.Path(__file__).resolve().parent
 SHARED = HERE / 'shared' if (HERE / 'shared').is_dir() else HERE.parent
-FOLDERS = ('base', 'cuda', 'simd')  # Of SHARED.
+FOLDERS = ('base', 'cuda', 'simd')  # The folders in SHARED that the kernels need.
 SOURCES = ('*.h', '*.cc', '*.cu')
 COMMON = ['-std=c++17', '-O3', '-fPIC', '-DNDEBUG', '-fvisibility=hidden']
-# As kernels/simd/simd_kernel.bzl has them: every copy of an expression rounds alike.
+# The same options as in kernels/simd/simd_kernel.bzl. Every copy of an expression then rounds in
+# the same way.
 KERNEL = ['-ffp-contract=off', '-fno-math-errno', '-Wno-maybe-uninitialized',
           '-Wno-uninitialized']
 ISAS = {
@@ -54,7 +56,7 @@ def import_torch():
 
 
 def cuda_toolkit(torch):
-    """The folder of a CUDA toolkit that fits PyTorch, or None."""
+    """Returns the folder of a CUDA toolkit with PyTorch's CUDA major version, or None."""
     from torch.utils.cpp_extension import CUDA_HOME
     if not torch.version.cuda or not CUDA_HOME:
         return None
@@ -68,7 +70,7 @@ def cuda_toolkit(torch):
 
 
 def of_isa(source, isa):
-    """The text of a *_isa.cc for one instruction set, as simd_kernel.bzl generates it."""
+    """Returns the text of a *_isa.cc for one instruction set, as simd_kernel.bzl generates it."""
     width = ISAS[isa][0]
     source = re.sub(r'(Vec|Bytes)Isa\b', rf'\g<1>{width}', source)
     return re.sub(r'Isa\b', isa.capitalize(), source.replace('_isa.h', f'{width}.h'))
@@ -83,7 +85,7 @@ def check_shared():
 
 
 def include_tree(folder):
-    """Makes include/kernels/ in `folder`, as the sources include it, whatever theirs is called."""
+    """Makes `folder`/include/kernels with links to all folders whose headers are included."""
     kernels = folder / 'include/kernels'
     shutil.rmtree(kernels, ignore_errors=True)
     kernels.mkdir(parents=True)
@@ -93,7 +95,7 @@ def include_tree(folder):
 
 
 class SourceDistribution(sdist):
-    """Adds the sources, and those that they share with the other kernels."""
+    """Adds the sources of this folder and of FOLDERS to a source distribution."""
 
     def make_release_tree(self, base_dir, files):
         check_shared()
@@ -109,7 +111,7 @@ class SourceDistribution(sdist):
 
 
 class BuildKernels(build_ext):
-    """Compiles each file with the options of its instruction set, and links them."""
+    """Compiles each source with the options of its instruction set, and links the objects."""
 
     def build_extension(self, ext):
         check_shared()
@@ -125,7 +127,7 @@ class BuildKernels(build_ext):
         target.parent.mkdir(parents=True, exist_ok=True)
         packages = pathlib.Path(torch.__file__).parent
         library = packages / 'lib'
-        # PyTorch's own OpenMP: with another one, two sets of threads would spin.
+        # Links PyTorch's own OpenMP. With another OpenMP, two sets of threads would spin.
         openmp = [*library.glob('libgomp*.so*'),
                   *packages.with_name('torch.libs').glob('libgomp*.so*'), '-lgomp'][0]
         runtime = ['-lc10_cuda', next(cuda.glob('lib*/libcudart.so*'))] if cuda else []
@@ -134,7 +136,7 @@ class BuildKernels(build_ext):
 
     @staticmethod
     def jobs(torch, cuda, folder):
-        """The sources, each with its options."""
+        """Returns the sources, each with its compiler options."""
         include = pathlib.Path(torch.__file__).parent / 'include'
         framework = [f'-I{include}', f'-I{include / "torch/csrc/api/include"}', '-fopenmp',
                      f'-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}']
@@ -147,7 +149,8 @@ class BuildKernels(build_ext):
                 source.write_text(of_isa((HERE / f'{name}_isa.cc').read_text(), isa))
                 jobs.append((source, KERNEL + options))
         if cuda:
-            # Without a card in sight what any driver compiles for the one it finds.
+            # If no GPU is visible, compiles to PTX, which the driver compiles for the GPU that it
+            # finds.
             arch = 'native' if torch.cuda.is_available() else 'compute_75'
             for name in KERNELS:
                 jobs.append((HERE / f'{name}_cuda.cu', [f'-arch={arch}']))

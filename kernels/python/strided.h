@@ -7,8 +7,9 @@
 
 namespace sfmamba::kernels {
 
-// A tensor [rows, tokens] of any layout; rows are channels or states. Not
-// owned; null where a contract allows it. Fastest if either stride is 1.
+// A tensor [rows, tokens] of any layout, which is not owned. Rows are channels
+// or states. `data` may be null only where a comment says so. Kernels are
+// fastest if one of the two strides is 1.
 template <typename T>
 struct Strided {
   T* data = nullptr;
@@ -22,7 +23,8 @@ struct StridedBatch {
   int64_t image = 0, group = 0, row = 0, token = 0;  // Strides in elements.
 };
 
-// What a kernel on tensors of T computes in: double for double, else float.
+// The type in which kernels compute on tensors of T. It is double for double,
+// and float for all other types.
 template <typename T>
 struct ArithmeticOf {
   using Type = float;

@@ -1,5 +1,5 @@
-// What the operators of sfmamba_scan share: they check tensors, find their
-// parts and divide the work over PyTorch's threads.
+// Functions that the operators of sfmamba_scan share. They check tensors, find
+// rows of tensors, and divide work among PyTorch's threads.
 #ifndef SFMAMBA_KERNELS_PYTHON_TENSORS_H_
 #define SFMAMBA_KERNELS_PYTHON_TENSORS_H_
 
@@ -40,12 +40,13 @@ inline void ExpectDimensions(const char* name, const Tensor& tensor,
                     ", got shape ", tensor.sizes());
 }
 
-// What computes tensors of `type`, by PyTorch's name.
+// Returns the type in which the kernels compute on tensors of `type`.
 inline at::ScalarType ArithmeticType(at::ScalarType type) {
   return type == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-// Returns row-major values, copied only where they are not.
+// Returns the tensor with row-major values. Copies it only if its values are
+// not row-major.
 inline OptionalTensor Contiguous(const OptionalTensor& tensor) {
   if (!tensor.has_value()) return std::nullopt;
   return tensor->contiguous();
@@ -61,7 +62,8 @@ T* DataOrNull(const OptionalTensor& tensor) {
   return tensor.has_value() ? Data<T>(*tensor) : nullptr;
 }
 
-// Returns rows `row` and on of `tensor` [batch, rows, tokens] for image b.
+// Returns the rows of image b, from row `row` on, of `tensor` [batch, rows,
+// tokens].
 template <typename T>
 Strided<T> Rows(const Tensor& tensor, int64_t b, int64_t row) {
   const int64_t first = b * tensor.stride(0) + row * tensor.stride(1);
@@ -74,7 +76,8 @@ Strided<T> RowsOrNull(const OptionalTensor& tensor, int64_t b, int64_t row) {
   return tensor.has_value() ? Rows<T>(*tensor, b, row) : Strided<T>{};
 }
 
-// Calls f(T()) for the type that the kernels have for `type`.
+// Calls f(T()), where T is the kernels' C++ type for `type`. Throws ValueError
+// if the kernels do not support `type`.
 template <typename F>
 void WithType(at::ScalarType type, F f) {
   if (type == at::kFloat) return f(float());
@@ -88,8 +91,8 @@ inline int64_t Period(int64_t period) {
   return period == 0 ? std::numeric_limits<int64_t>::max() : period;
 }
 
-// Calls f(task, scratch) for each task on PyTorch's threads; a scratch has
-// `size` values.
+// Calls f(task, scratch) for each task, on PyTorch's threads. `scratch` has
+// room for `size` values, which no other thread uses at the same time.
 template <typename Real, typename Task, typename F>
 void ForEachTask(const std::vector<Task>& tasks, int64_t size, F f) {
   at::parallel_for(0, tasks.size(), 1, [&](int64_t begin, int64_t end) {

@@ -1,5 +1,6 @@
-// Tiles of tensors [rows, tokens] of any layout, as vectors with a row in each
-// lane. The files of one instruction set include this header.
+// Loads and stores tiles of tensors [rows, tokens] of any layout. A tile has a
+// vector for each token, with one row per lane. Files that are compiled once
+// for each instruction set include this header.
 #ifndef SFMAMBA_KERNELS_PYTHON_TILES_H_
 #define SFMAMBA_KERNELS_PYTHON_TILES_H_
 
@@ -14,7 +15,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The most tokens of a tile.
+// The maximum number of tokens in a tile.
 constexpr int kTile = 32;
 
 inline __m128 LoadFour(const float* p) { return _mm_loadu_ps(p); }
@@ -29,7 +30,8 @@ inline void StoreFour(__m128 four, BFloat16* p) {
   for (int i = 0; i < 4; ++i) p[i] = BFloat16(values[i]);
 }
 
-// Transposes a block of 4 x 4 values; rows are the given distances apart.
+// Transposes a block of 4 x 4 values. The rows of each block are `from_stride`
+// or `to_stride` values apart.
 template <typename From, typename To>
 inline void TransposeFour(const From* from, int64_t from_stride, To* to,
                           int64_t to_stride) {
@@ -43,8 +45,8 @@ inline void TransposeFour(const From* from, int64_t from_stride, To* to,
   StoreFour(d, to + 3 * to_stride);
 }
 
-// Reads rows row .. row + lanes - 1 at `tokens` tokens from `token` on. Lanes
-// from `lanes` on become 0.
+// Reads a tile of the rows row .. row + lanes - 1 and of `tokens` tokens, which
+// begin at `token`. Lanes after the first `lanes` become 0.
 template <typename V, typename T, typename Real>
 inline void LoadTile(Strided<const T> x, int64_t row, int lanes, int64_t token,
                      int tokens, Real (*tile)[V::kWidth]) {
@@ -73,7 +75,7 @@ inline void LoadTile(Strided<const T> x, int64_t row, int lanes, int64_t token,
   }
 }
 
-// Writes what LoadTile() reads.
+// Writes a tile to x, to the same place from which LoadTile() reads it.
 template <typename V, typename T, typename Real>
 inline void StoreTile(const Real (*tile)[V::kWidth], Strided<T> x, int64_t row,
                       int lanes, int64_t token, int tokens) {

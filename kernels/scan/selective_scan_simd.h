@@ -63,8 +63,8 @@ class ChannelBlock {
   void ScanTile(const TileInputs<kStates>& inputs, int64_t tile, int tokens) {
     Prepare(tile, tokens);
     // The condition is false if any value is a NaN. The two functions differ
-    // only for products of 126 and more. The limit is below 126, so the choice
-    // never changes a token's result.
+    // only for products of magnitude 126 and more. The limit is below 126, so
+    // the choice never changes a token's result.
     if (V::All(LessEqual(largest_s_ * steepest_, V::Set(125.0f)))) {
       Recur<Exp2Products<kGroup, V>>(inputs, tile, tokens);
     } else {

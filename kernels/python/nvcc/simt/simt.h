@@ -7,11 +7,11 @@
 #include "kernels/cuda/cuda_stream.h"
 #include "kernels/cuda/nvcc/simt/device.h"
 
-// kernels/cuda/nvcc/simt/simt.h without Abseil: setup.py compiles with this
-// header.
+// Replaces kernels/cuda/nvcc/simt/simt.h in the Python package, which setup.py
+// compiles without Abseil.
 namespace sfmamba::simt {
 
-// In place of absl::Status: the message is empty if a kernel was enqueued.
+// Replaces absl::Status. The message is empty if the kernel was enqueued.
 class LaunchStatus {
  public:
   explicit LaunchStatus(std::string message) : message_(std::move(message)) {}

@@ -1,7 +1,7 @@
 """Mamba's selective scan and causal convolution on CPUs.
 
-selective_scan_fn and causal_conv1d_fn take what mamba-ssm's and causal-conv1d's take;
-README.md has figures and limits.
+selective_scan_fn and causal_conv1d_fn take the same arguments as the functions of these names
+in mamba-ssm and causal-conv1d. README.md has measured times and limits.
 """
 
 from sfmamba_scan._version import __version__

@@ -1,4 +1,4 @@
-"""Loads the operators and gives them gradients, and shapes for torch.compile."""
+"""Loads the operators. Registers their gradients and, for torch.compile, their shapes."""
 
 import importlib.machinery
 import pathlib
@@ -29,7 +29,7 @@ _conv_backward = torch.ops.sfmamba_scan.causal_conv1d_backward
 
 
 def _like(tensor, other):
-    """An empty tensor like `tensor`; one of no values in place of None."""
+    """Returns an empty tensor like `tensor`, or one without values if it is None."""
     return other.new_empty(0) if tensor is None else torch.empty_like(tensor)
 
 
@@ -57,10 +57,10 @@ def _(grad_out, x, weight, bias, seq_idx, initial_states, silu, period):
 
 
 def _save(ctx, inputs, output):
-    """Keeps the inputs alone: the states are computed again."""
+    """Saves only the inputs. The gradient computes the states again."""
     ctx.save_for_backward(*(x for x in inputs if isinstance(x, torch.Tensor)))
     ctx.set_materialize_grads(False)
-    # What is no tensor, with None where the saved tensors go in.
+    # A tuple of each input that is not a tensor, and False for each tensor, which is saved above.
     ctx.others = [not isinstance(x, torch.Tensor) and (x,) for x in inputs]
 
 
@@ -70,7 +70,7 @@ def _saved(ctx):
 
 
 def _given(gradients, inputs):
-    """The gradients of the inputs that are tensors, and None for the others."""
+    """Returns the gradients of the inputs that are tensors, and None for other inputs."""
     return [gradient if isinstance(x, torch.Tensor) else None
             for gradient, x in zip(gradients, inputs)]
 

@@ -1,12 +1,14 @@
 """mamba-ssm's selective_scan_fn and causal-conv1d's causal_conv1d_fn on CPUs.
 
-They take CUDA tensors too where the package was built with nvcc: README.md.
+Both functions also take CUDA tensors if the package was built with nvcc (see README.md).
 
-Letters: N images, D channels, L tokens, S states, G groups, W taps. Tensors are float32,
-bfloat16 or float64, computed in float32 or float64; of several types the widest is
-computed in. float16 is computed as float32. Results have the first argument's type.
-Layouts are free; channels or tokens next to each other are fastest. Wrong shapes and
-types raise ValueError, which names the argument. Gradients can be taken once.
+In shapes, the letters stand for N images, D channels, L tokens, S states, G groups and W taps.
+Tensors may be float32, bfloat16, float64 or float16, which is converted to float32. If types
+differ, tensors are converted to the type to which PyTorch promotes them. The arithmetic is
+float64 for float64 tensors and float32 for all others. Results have the type of the first
+argument. Tensors may have any layout. The functions are fastest if channels or tokens are
+contiguous. Wrong shapes and types raise ValueError, which names the argument. Gradients of
+gradients are not supported.
 """
 
 import torch
@@ -18,7 +20,7 @@ _KERNELS = (torch.float32, torch.bfloat16, torch.float64)
 
 
 def _common_type(**tensors):
-    """The type to compute with, of tensors that may be None."""
+    """Returns the type to which the tensors, which may be None, must be converted."""
     common = None
     for name, tensor in tensors.items():
         if tensor is None:
@@ -36,7 +38,7 @@ def _to(dtype, *tensors):
 
 
 def _wide(dtype):
-    """What parameters are kept in where activations are of `dtype`."""
+    """Returns the type of parameters such as A and D if activations have type `dtype`."""
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
@@ -49,7 +51,7 @@ def _period(period):
 
 
 def _shared(name, tensor, u, A):
-    """B or C [N,S,L] or [N,G,S,L]; a constant one [D,S] becomes a group for each channel."""
+    """Returns B or C. Expands a constant [D,S] to [N,D,S,L], with a group for each channel."""
     if tensor.dim() == 2:
         if tensor.shape != A.shape:
             raise ValueError(f'{name}: expected shape {list(A.shape)} of a constant, got '
@@ -62,7 +64,11 @@ def _shared(name, tensor, u, A):
 
 
 def _with_groups(B, C, channels):
-    """Gives both as many groups: one constant or ungrouped tensor adapts to the other."""
+    """Returns B and C with the same number of groups.
+
+    If the numbers differ, one must be 1 or the number of channels. The groups of the tensor
+    with fewer groups are then repeated.
+    """
     groups = [x.shape[1] if x.dim() == 4 else 1 for x in (B, C)]
     if groups[0] == groups[1]:
         return B, C
@@ -76,16 +82,17 @@ def _with_groups(B, C, channels):
 
 def selective_scan_fn(u, delta, A, B, C, D=None, z=None, delta_bias=None, delta_softplus=False,
                       return_last_state=False, *, period=None):
-    """The selective scan, with the state h [N,D,S] at 0 in the beginning:
+    """Computes the selective scan. The state h [N,D,S] is 0 before the first token:
 
-        step = delta + delta_bias, or softplus of that if delta_softplus
+        step = delta + delta_bias, or softplus(delta + delta_bias) if delta_softplus
         h    = exp(step * A) * h + step * B * u
         out  = sum over S of C * h, plus D * u, times silu(z)
 
-    u, delta, z: [N,D,L]. A: [D,S], real. B, C: [N,S,L], [N,G,S,L], where each group serves
-    D/G channels, or constants [D,S], which are slow. D, delta_bias: [D]. Returns out [N,D,L],
-    with return_last_state also h after the last token. `period`, not in mamba-ssm: the
-    state begins at 0 at each multiple of so many tokens, too: sequences folded into one.
+    u, delta, z: [N,D,L]. A: [D,S], real. D, delta_bias: [D]. B, C: [N,S,L] or [N,G,S,L], where
+    D/G channels use each group. B and C may also be constants [D,S], which are slow.
+    Returns out [N,D,L]. If return_last_state is true, returns (out, h), with h after the last
+    token. mamba-ssm has no `period`. If it is given, h is reset to 0 before each multiple of
+    `period` tokens, so that several sequences can be folded into one.
     """
     if isinstance(A, torch.Tensor) and A.is_complex():
         raise ValueError('A: complex numbers are not supported, expected real ones')
@@ -103,7 +110,7 @@ def selective_scan_fn(u, delta, A, B, C, D=None, z=None, delta_bias=None, delta_
 
 def selective_scan_ref(u, delta, A, B, C, D=None, z=None, delta_bias=None, delta_softplus=False,
                        return_last_state=False, *, period=None):
-    """The definition of selective_scan_fn, token by token in plain PyTorch: slow."""
+    """Computes selective_scan_fn by its definition, token by token in plain PyTorch. Slow."""
     dtype, wide = u.dtype, _wide(u.dtype)
     u, delta, A, B, C = (x.to(wide) for x in (u, delta, A, B, C))
     groups = {2: u.shape[1], 3: 1}.get(B.dim()) or B.shape[1]
@@ -130,14 +137,16 @@ def selective_scan_ref(u, delta, A, B, C, D=None, z=None, delta_bias=None, delta
 def causal_conv1d_fn(x, weight, bias=None, seq_idx=None, initial_states=None,
                      return_final_states=False, final_states_out=None, activation=None, *,
                      period=None):
-    """Depthwise causal convolution, each token with the W-1 before it.
+    """Computes a depthwise causal convolution of each token with the W-1 tokens before it.
 
-    x: [N,D,L]. weight: [D,W], W from 1 to 8. bias: [D]. seq_idx: int32 [N,L], taps end where
-    it changes and where it is negative the result is 0. initial_states: [N,D,W-1], the
-    tokens before the first; 0 without. activation: None, 'silu' or 'swish'. Returns out
-    [N,D,L], with return_final_states also the last W-1 tokens [N,D,W-1], written to
-    final_states_out if given. `period`, not in causal-conv1d: taps end at each multiple
-    of so many tokens, too.
+    x: [N,D,L]. weight: [D,W], W from 1 to 8. bias: [D]. initial_states: [N,D,W-1], the tokens
+    before the first token, which are 0 if not given. activation: None, 'silu' or 'swish'.
+    seq_idx: int32 [N,L]. Taps do not reach tokens before the last change of seq_idx. Where
+    seq_idx is negative, the result is 0.
+    Returns out [N,D,L]. If return_final_states is true, returns (out, final), where final is
+    the last W-1 tokens [N,D,W-1]. final is also written to final_states_out if this is given.
+    causal-conv1d has no `period`. If it is given, taps do not reach tokens before the last
+    multiple of `period` either.
     """
     if activation not in (None, 'silu', 'swish'):
         raise ValueError(f"activation: expected None, 'silu' or 'swish', got {activation!r}")

@@ -1,7 +1,7 @@
-"""Stands in for mamba-ssm and causal-conv1d where they are not installed.
+"""Replaces mamba-ssm and causal-conv1d if they are not installed.
 
     import sfmamba_scan
-    sfmamba_scan.install_shim()      # Before the import of what needs them.
+    sfmamba_scan.install_shim()      # Before the modules that need them are imported.
 
     python -m sfmamba_scan.shim program.py ARGUMENT...
 
@@ -17,7 +17,7 @@ import types
 
 from sfmamba_scan import functions
 
-# What each module has of ours.
+# The functions of this package that each replacement module has.
 MODULES = {
     'mamba_ssm': (),
     'mamba_ssm.ops': (),
@@ -28,9 +28,9 @@ MODULES = {
 
 
 def install_shim():
-    """Registers what is missing of both packages; returns the names of those.
+    """Registers replacements for packages that are not installed, and returns their names.
 
-    A package that is installed stays as it is.
+    A package that is installed is not changed.
     """
     packages = {name.partition('.')[0] for name in MODULES}
     missing = {name for name in packages if importlib.util.find_spec(name) is None}
