@@ -81,7 +81,7 @@ class Pixels {
   const int height_;
   int pixel_;
   int left_;  // The number of pixels left in the current column.
-  // What is added to pixel_ within a column and at the end of a column.
+  // The steps of pixel_ within a column and at the end of a column.
   int step_, turn_;
 };
 

@@ -16,7 +16,8 @@
 // All lanes of a channel need s and delta * u of every token. Each lane
 // computes both values for one of kLanes tokens and passes them to the other
 // lanes. Each lane also computes its states' part of every output y. The parts
-// are summed so that each lane has y of one of kLanes tokens.
+// are summed so that each lane ends up with the whole y of one of kLanes
+// tokens.
 namespace sfmamba::kernels {
 
 // The number of tokens in a tile of B and C. Shared memory has room for two
@@ -61,8 +62,9 @@ __device__ __forceinline__ TokenRun RunOf(const PackedSequences& sequences,
   return run;
 }
 
-// Returns, in thread number `lane` of kLanes neighbouring threads, the sum of
-// values[lane] over these threads. All sums add in the same order.
+// Sums each element of `values` over kLanes neighbouring threads. Returns the
+// sum of values[lane], where `lane` is the thread's number among them. All sums
+// add in the same order.
 template <int kLanes>
 __device__ __forceinline__ float SumScattered(float (&values)[kLanes],
                                               int lane) {
@@ -155,8 +157,8 @@ class LaneScan {
   // together so that their special functions (exp2, log2) overlap.
   static constexpr int kUnit = kLanes == 1 && kChannels * kStates > 8 ? 4 : 8;
   static constexpr int kLoads = kUnit / kLanes;  // A lane's tokens per unit.
-  // How many units ahead of their use values are loaded. This hides the latency
-  // of memory, which is about 900 cycles.
+  // Values are loaded this number of units before they are used. This hides the
+  // latency of memory, which is about 900 cycles.
   static constexpr int kAhead = kLanes >= 4 ? 4 : kLanes * 8 / kUnit;
   static constexpr int kTileSize = kScanTile * 2 * kStates;
   // The number of values of a tile that each thread loads in a block of

@@ -24,7 +24,8 @@ __device__ __forceinline__ float Softplus2(float v) {
   return fmaxf(v, 0.0f) + (t < 0.125f ? small : simt::Log2(1.0f + t));
 }
 
-// Returns state h after one more token. `g` is delta * u.
+// Returns the state after one more token. `h` is the state before the token,
+// and `g` is delta * u.
 __device__ __forceinline__ float ScanStep(float h, float A, float s, float g,
                                           float B) {
   return fmaf(simt::Exp2(A * s), h, g * B);
@@ -58,7 +59,7 @@ __device__ __forceinline__ void ChainEnds(float A, float* state,
   }
 }
 
-// The effect of a run of tokens on a state: h becomes decay * h + state.
+// The effect of a run of tokens on a state h, which becomes decay * h + state.
 struct ScanSpan {
   float decay, state;
 };

@@ -132,8 +132,8 @@ ScanPlan DefaultScanPlan(int multiprocessors, int sequences, int length,
     best.kernel = ScanPlan::kFold;
     return best;
   }
-  // With one state, chaining more than 256 chunks takes more time than it
-  // saves.
+  // If a channel has one state, chaining more than 256 chunks takes more time
+  // than it saves.
   const int most_chunks = states == 1 ? 256 : kMostChunks;
   for (const Variant& variant : Variants(states)) {
     ScanPlan plan;

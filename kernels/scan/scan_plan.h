@@ -11,8 +11,8 @@ namespace sfmamba::kernels {
 // accepts gives a valid result. A field that the plan's kernel does not read is
 // ignored.
 struct ScanPlan {
-  // kLane: `lanes` threads per channel walk over the tokens in order. A
-  //   sequence's output bits depend on that sequence alone.
+  // kLane: `lanes` threads per channel visit the tokens in order. A
+  //   sequence's output bits depend on this sequence alone.
   // kFold: sequences are concatenated into rows (SF-Mamba's batch folding), and
   //   the tokens of each row are scanned in parallel.
   // kChunk: each sequence is cut into `chunks` pieces that are scanned

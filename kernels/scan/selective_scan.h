@@ -9,8 +9,8 @@
 
 namespace sfmamba::kernels {
 
-// Selective scan over packed sequences. For each channel d, with a state h[n]
-// that is 0 at the start of each sequence:
+// Selective scan over packed sequences. Each channel d has a state h[n], which
+// is 0 at the start of each sequence. Each token i gives
 //   delta  = log(1 + exp(dt[i,d] + bias[d]))
 //   h[n]   = exp(delta * A[n,d]) * h[n] + delta * B[i,n] * u[i,d]
 //   y[i,d] = sum over n of C[i,n] * h[n], plus D[d] * u[i,d]
@@ -79,8 +79,8 @@ SelectiveScanArgs<T> SliceChannels(SelectiveScanArgs<T> args, int begin,
 // which only the CPU kernels support.
 template <typename T>
 SelectiveScanArgs<T> Reversed(SelectiveScanArgs<T> args) {
-  // Token i of the result is token `last` - i. This also reverses the order of
-  // the sequences, which are independent.
+  // Token i of the reversed scan is token `last` - i of the original scan. This
+  // also reverses the order of the sequences, which are independent.
   const int64_t last = args.sequences.begin(0) +
                        args.sequences.end(args.sequences.count - 1) - 1;
   const auto reverse = [last](auto** data, int64_t* stride) {

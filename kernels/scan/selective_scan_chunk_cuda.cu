@@ -20,7 +20,7 @@ namespace {
 constexpr int kWarp = 32;
 constexpr int kCarryThreads = 128;
 // The length of a piece is a multiple of kPieceUnit, the size of LaneScan's
-// largest unit. So only a sequence's last piece can end within a unit.
+// largest unit. Therefore, only a sequence's last piece can end within a unit.
 constexpr int kPieceUnit = 8;
 
 // Returns piece number `piece` of sequence k. The piece is empty if it would

@@ -15,8 +15,8 @@ namespace sfmamba::kernels {
 //
 // A sequence's output bits depend neither on the other sequences nor on
 // plan.rows. The only exception is ScanPlan::kFold: a sequence's position in
-// its row may change the outputs by a few fp32 roundings. With every plan, a
-// NaN or an infinity never reaches another sequence.
+// its row may change the outputs by a few fp32 roundings. A NaN or an infinity
+// never reaches another sequence, whatever the plan is.
 //
 // `scratch` must point at ScanScratchBytes() bytes of device memory, aligned to
 // float. It may be null if the number of bytes is 0. No other call may use the

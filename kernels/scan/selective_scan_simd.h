@@ -1,6 +1,6 @@
 // The selective scan by vectors of type V, one channel per lane.
 // selective_scan_isa.cc includes this header and is compiled once for each
-// instruction set, with its V.
+// instruction set, with a different V.
 #ifndef SFMAMBA_KERNELS_SCAN_SELECTIVE_SCAN_SIMD_H_
 #define SFMAMBA_KERNELS_SCAN_SELECTIVE_SCAN_SIMD_H_
 
@@ -39,8 +39,8 @@ struct TileInputs {
 template <typename V, int kStates, typename T>
 class ChannelBlock {
  public:
-  // Starts a sequence for up to kWidth channels from `channel` on, with state
-  // 0.
+  // Starts a sequence, with state 0, for up to kWidth channels, which begin
+  // with channel `channel`.
   void Start(const SelectiveScanArgs<T>& args, int channel) {
     args_ = &args;
     channel_ = channel;
@@ -81,7 +81,7 @@ class ChannelBlock {
     return kernels::LoadLanes<V>(p, lanes_);
   }
 
-  // Computes s_, g_ = delta*u and y_ = D*u of a tile.
+  // Computes s_, g_ = delta*u and y_ = D*u for the tokens of a tile.
   void Prepare(int64_t tile, int tokens) {
     V largest = V::Set(0.0f);
     for (int i = 0; i < tokens; ++i) {
