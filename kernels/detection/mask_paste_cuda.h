@@ -8,9 +8,9 @@
 namespace sfmamba::kernels {
 
 // Pastes `count` masks and sets the same pixels as MaskPasteScalar(). The
-// masks' outputs must not overlap. `masks` has `count` elements. It and all
-// pointers in its elements are device pointers. Masks with an empty area are
-// skipped.
+// masks' outputs must not overlap. `masks` has `count` elements. `masks` and
+// all pointers in its elements are device pointers. Masks with an empty area
+// are skipped.
 //
 // Enqueues the work on `stream` and does not wait for it. Returns INTERNAL if
 // CUDA refuses the launch.

@@ -1,6 +1,6 @@
 // Pastes masks by vectors of type V, one pixel per lane. mask_paste_isa.cc
-// includes this header and is compiled once for each instruction set, with its
-// V.
+// includes this header and is compiled once for each instruction set, with a
+// different V.
 #ifndef SFMAMBA_KERNELS_DETECTION_MASK_PASTE_SIMD_H_
 #define SFMAMBA_KERNELS_DETECTION_MASK_PASTE_SIMD_H_
 

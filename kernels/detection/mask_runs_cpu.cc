@@ -48,7 +48,7 @@ float Sample(const MaskRunsArgs& args, const Taps& taps, int x, int y) {
 // the pixels.
 class EdgeWriter {
  public:
-  // Pixel numbers in later calls are relative to `first`.
+  // `first` is the position of the line's pixel 0 in the picture.
   EdgeWriter(int first, base::LineRuns* runs) : first_(first), runs_(*runs) {}
 
   // Reports that the line's pixels from `at` on are set or not set.

@@ -127,7 +127,7 @@ __global__ void SurveyKernel(NmsCudaArgs args, Scratch all) {
 // pair.
 constexpr int kSortWarps = 8;
 constexpr int kSortThreads = kSortWarps * kLanes;
-constexpr int kKeys = 1024;  // Sort keys that fit into shared memory.
+constexpr int kKeys = 1024;  // Sort keys in shared memory at a time.
 constexpr uint64_t kAbsent = ~uint64_t{0};
 
 // Returns a key that orders boxes by descending score, then by ascending index.

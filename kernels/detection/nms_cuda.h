@@ -27,7 +27,7 @@ struct NmsCudaArgs {
   // Written, [num_images, min(max_kept, num_boxes)]: the indices of each
   // image's kept boxes, best first. Unused elements are set to -1.
   int32_t* kept;
-  int32_t* num_kept;  // Written, [num_images].
+  int32_t* num_kept;  // Written, [num_images], the number of kept boxes.
   void* scratch;      // NmsCudaScratchBytes() bytes, aligned to 16 bytes.
 };
 

@@ -1,7 +1,7 @@
 // Compares one box with many others, one per lane of the vector type V.
 // nms_isa.cc includes this header and is compiled once for each instruction
-// set, with its V. The operations are the same as in nms_cpu.cc, so that all
-// instruction sets keep the same boxes.
+// set, with a different V. The operations are the same as in nms_cpu.cc, so
+// that all instruction sets keep the same boxes.
 #ifndef SFMAMBA_KERNELS_DETECTION_NMS_SIMD_H_
 #define SFMAMBA_KERNELS_DETECTION_NMS_SIMD_H_
 

@@ -1,6 +1,6 @@
 // Computes the bins of one region by vectors of type V, one channel per lane.
 // roi_align_isa.cc includes this header and is compiled once for each
-// instruction set, with its V.
+// instruction set, with a different V.
 #ifndef SFMAMBA_KERNELS_DETECTION_ROI_ALIGN_SIMD_H_
 #define SFMAMBA_KERNELS_DETECTION_ROI_ALIGN_SIMD_H_
 
