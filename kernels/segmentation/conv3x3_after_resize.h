@@ -9,9 +9,9 @@ namespace sfmamba::kernels {
 // The second step of a 3x3 convolution with padding 1 over a small map that is
 // resized to the size of y. In the first step, the caller multiplies each pixel
 // of the small map by the weights of each of the nine taps. The second step
-// resizes these products and adds them to y. A resize is linear and treats all
-// channels in the same way. So the result is the same as if the resized map
-// were convolved, which would take longer.
+// resizes these products and adds them to y. Convolving the resized map would
+// give the same result, because a resize is linear and treats all channels
+// alike, but it would take longer.
 //   y[r, c] += sum over i, j < 3 of resized(taps[3i + j])[r + i - 1, c + j - 1]
 // Positions outside of the resized map count as 0. The resize is defined in
 // kernels/pixels/resize_taps.h.

@@ -1,7 +1,8 @@
 // Computes the resized 3x3 convolution by vectors of type V, one channel per
 // lane. conv3x3_after_resize_isa.cc includes this header and is compiled once
-// for each instruction set, with its V. Rows are resized before columns,
-// because each column of the small map is used for several columns of y.
+// for each instruction set, with a different V. Rows are resized before
+// columns, because each column of the small map is used for several columns of
+// y.
 #ifndef SFMAMBA_KERNELS_SEGMENTATION_CONV3X3_AFTER_RESIZE_SIMD_H_
 #define SFMAMBA_KERNELS_SEGMENTATION_CONV3X3_AFTER_RESIZE_SIMD_H_
 

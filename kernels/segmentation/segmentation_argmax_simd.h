@@ -1,6 +1,6 @@
 // Computes the argmax of resized logits by vectors of type V, one class per
 // lane. segmentation_argmax_isa.cc includes this header and is compiled once
-// for each instruction set, with its V.
+// for each instruction set, with a different V.
 #ifndef SFMAMBA_KERNELS_SEGMENTATION_SEGMENTATION_ARGMAX_SIMD_H_
 #define SFMAMBA_KERNELS_SEGMENTATION_SEGMENTATION_ARGMAX_SIMD_H_
 

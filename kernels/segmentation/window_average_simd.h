@@ -1,6 +1,6 @@
 // Computes the mean of the logits of overlapping windows by vectors of type V,
 // one class per lane. window_average_isa.cc includes this header and is
-// compiled once for each instruction set, with its V.
+// compiled once for each instruction set, with a different V.
 #ifndef SFMAMBA_KERNELS_SEGMENTATION_WINDOW_AVERAGE_SIMD_H_
 #define SFMAMBA_KERNELS_SEGMENTATION_WINDOW_AVERAGE_SIMD_H_
 
