@@ -36,7 +36,7 @@ struct AttentionArgs {
 template <typename W>
 void AttentionCpu(const AttentionArgs<W>& args, CpuIsa isa = ActiveCpuIsa());
 
-// Weights are written for whole steps of this number of keys.
+// The number of weights that are written per query is a multiple of kKeyStep.
 template <typename W>
 constexpr int64_t kKeyStep = 16;
 template <>

@@ -9,11 +9,11 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The maximum numbers of keys and queries in a block. With these, the block's
-// scores and its packed keys and values stay in the L2 cache.
+// The maximum numbers of keys and queries in a block. They are so small that
+// the block's scores and its packed keys and values stay in the L2 cache.
 constexpr int64_t kBlockKeys = 512, kBlockQueries = 128;
-// Products are faster if the number of outputs is a multiple of this number. It
-// is rounded up where the memory has room for more outputs.
+// Products are faster if the number of outputs is a multiple of kOutputStep.
+// The number of outputs is rounded up if the memory has room for more.
 constexpr int64_t kOutputStep = 16;
 constexpr double kLog2e = 1.4426950408889634;
 
@@ -56,9 +56,10 @@ int64_t RoundUp(int64_t value, int64_t step) {
   return (value + step - 1) / step * step;
 }
 
-// Returns the number of which the inputs of a product must be a multiple. AMX
-// reads inputs without copying them if they are whole steps, so inputs are
-// padded with zeros to whole steps. Returns 1 if AMX is not used.
+// Returns a step. The number of inputs of a product must be a multiple of this
+// step. AMX reads inputs without copying them if they are whole steps of
+// kKeyStep<BFloat16>, so they are padded with zeros. If AMX is not used, the
+// step is 1.
 template <typename W>
 int64_t InputStep(CpuIsa isa) {
   static const bool amx = std::is_same_v<W, BFloat16> && HasAmxBf16();
@@ -240,8 +241,8 @@ Block<W> Allocate(const AttentionArgs<W>& args, int64_t most, CpuIsa isa) {
   block.values = space.values.Reserve(
       PackedWeightsSize<W>(RoundUp(most, step), args.d, isa));
   ScoreBlock<W>& scores = block.scores;
-  // The additional step avoids a stride that is a large power of two. It would
-  // put the rows of a tile into the same few sets of the cache.
+  // The additional step avoids a stride that is a large power of two. Such a
+  // stride would put the rows of a tile into the same few sets of the cache.
   scores.stride = RoundUp(most, kKeyStep<W>) + kKeyStep<W>;
   scores.scores = space.scores.Reserve(kBlockQueries * scores.stride);
   scores.largest = space.largest.Reserve(args.queries);

@@ -1,6 +1,6 @@
 // Computes the softmax of attention by vectors of type V. attention_isa.cc
-// includes this header and is compiled once for each instruction set, with its
-// V.
+// includes this header and is compiled once for each instruction set, with a
+// different V.
 #ifndef SFMAMBA_KERNELS_SEQUENCE_ATTENTION_SIMD_H_
 #define SFMAMBA_KERNELS_SEQUENCE_ATTENTION_SIMD_H_
 

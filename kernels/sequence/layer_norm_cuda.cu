@@ -17,8 +17,8 @@ template <int V>
 constexpr int kLanes = V == 8 ? 16 : 32;
 
 // A lane's sums over its channels, one sum for each group of kGroup consecutive
-// channels. A lane with V = 8 has the two sums of two lanes with V = 4. So the
-// sum of a row is bit-identical for both values of V.
+// channels. A lane with V = 8 has the two sums of two lanes with V = 4. The sum
+// of a row is therefore bit-identical for both values of V.
 constexpr int kGroup = 4;
 template <int V>
 using Sums = float[V <= kGroup ? 1 : V / kGroup];

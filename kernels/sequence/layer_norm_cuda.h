@@ -41,7 +41,7 @@ struct LayerNormCudaArgs {
   // these tokens, and `swap` must be false.
   X* kept = nullptr;
   int kept_first = 0, kept_count = 0;
-  // If neither `swap` nor `kept` is set, only the begin of the first sequence
+  // If neither `swap` nor `kept` is set, only the start of the first sequence
   // and the end of the last sequence are used.
   PackedSequences sequences;
 };

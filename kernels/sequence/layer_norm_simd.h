@@ -1,5 +1,5 @@
 // Layer normalisation by vectors of type V. layer_norm_isa.cc includes this
-// header and is compiled once for each instruction set, with its V.
+// header and is compiled once for each instruction set, with a different V.
 #ifndef SFMAMBA_KERNELS_SEQUENCE_LAYER_NORM_SIMD_H_
 #define SFMAMBA_KERNELS_SEQUENCE_LAYER_NORM_SIMD_H_
 

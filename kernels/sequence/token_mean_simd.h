@@ -1,7 +1,7 @@
 // Computes the mean over tokens by vectors of type V, one channel per lane.
 // token_mean_isa.cc includes this header and is compiled once for each
-// instruction set, with its V. Tokens are summed in the same order as in the
-// scalar loop.
+// instruction set, with a different V. Tokens are summed in the same order as
+// in the scalar loop.
 #ifndef SFMAMBA_KERNELS_SEQUENCE_TOKEN_MEAN_SIMD_H_
 #define SFMAMBA_KERNELS_SEQUENCE_TOKEN_MEAN_SIMD_H_
 
