@@ -9,7 +9,8 @@
 
 namespace sfmamba::kernels {
 
-// The two passes of resizing 8-bit RGB pictures with weights in fixed point:
+// Resizes 8-bit RGB pictures in a horizontal and a vertical pass. Both passes
+// use weights in fixed point:
 //   out = clamp((2^21 + sum over k of weight[k] * in[first + k]) >> 22, 0, 255)
 // The sums are exact, so all instruction sets write the same bytes.
 // Source: docs/network.md, "Preprocessing"; Pillow's published resampling.

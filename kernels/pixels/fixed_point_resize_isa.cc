@@ -1,5 +1,5 @@
 #include "kernels/simd/bytes_isa.h"
-// Follows the registers, since it names their templates.
+// Must be included after bytes_isa.h, because it uses names from that header.
 #include "kernels/pixels/fixed_point_resize_simd.h"
 
 namespace sfmamba::kernels {

@@ -1,6 +1,6 @@
 // Resizes with fixed-point weights by registers of type B, which is Bytes8 or
 // Bytes16. fixed_point_resize_isa.cc includes this header and is compiled once
-// for each instruction set, with its B.
+// for each instruction set, with a different B.
 //
 // 16-bit multiplications are the fastest, but a weight has too many bits for
 // them. Therefore, the upper and the lower parts of the weights are multiplied
@@ -76,7 +76,7 @@ void NarrowRowsAtOnce(const FixedPointTaps& taps, const uint8_t* const* in,
     }
     const B pixels =
         Shuffle(ToBytes(sums[0], sums[1], sums[2], sums[3]), without_fourth);
-    // Stores 16 bytes per row. Later outputs overwrite the last four of them.
+    // Stores 16 bytes per row. Later outputs overwrite the last four bytes.
     if (i + 6 <= outputs) {
       pixels.StoreParts(out, size_t{3} * i);
       continue;

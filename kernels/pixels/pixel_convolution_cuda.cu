@@ -9,20 +9,20 @@
 #include "simt/simt.h"
 
 // The speed of this kernel is limited by the fused multiply-adds (FFMA). A
-// thread computes 8 channels of 8 pixels by 1728 FFMA, in 9 iterations of a
+// thread computes 8 channels of 8 pixels with 1728 FFMA, in 9 iterations of a
 // loop. On sm_90, an iteration takes
 //   192 FFMA, 12 LDS (10 of them of 16 bytes), 7 others,
 // which is 64 FFMA and 4 LDS (loads from shared memory) per tap. In addition,
 // each thread needs about 400 instructions per square of pixels and 400 per 32
-// channels. So FFMA are 64 % of all instructions for 32 channels and 69 % for
-// 64 channels.
+// channels. FFMA are therefore 64 % of all instructions for 32 channels and 69
+// % for 64 channels.
 namespace sfmamba::kernels {
 namespace {
 
 // A block computes a square of kSide x kSide output pixels, kGroup channels at
 // a time.
 constexpr int kSide = 16;
-constexpr int kChannels = 8;  // A thread's channels.
+constexpr int kChannels = 8;  // Channels per thread.
 constexpr int kLanes = 4;     // Threads with the same pixels.
 constexpr int kGroup = kLanes * kChannels;
 constexpr int kTaps = 27;
