@@ -18,7 +18,7 @@ namespace sfmamba::kernels {
 // token whose `run` is negative has the output 0. A NaN or an infinity in one
 // run never reaches another run.
 //
-// T is float, BFloat16 or double; Real is Arithmetic<T>.
+// T is float, BFloat16 or double. Real is Arithmetic<T>.
 template <typename T>
 struct CausalConv1dArgs {
   using Real = Arithmetic<T>;

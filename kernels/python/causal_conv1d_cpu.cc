@@ -2,7 +2,7 @@
 
 #include "kernels/python/causal_conv1d.h"
 #include "kernels/python/scalar.h"
-// Must be included after scalar.h, because it calls its functions.
+// Must be included after scalar.h, because it calls functions of scalar.h.
 #include "kernels/python/causal_conv1d_simd.h"
 
 namespace sfmamba::kernels {

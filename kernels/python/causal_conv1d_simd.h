@@ -1,6 +1,6 @@
 // Computes the convolution of causal_conv1d.h by vectors of type V, one channel
 // per lane. causal_conv1d_isa.cc includes this header and is compiled once for
-// each instruction set, with its V.
+// each instruction set, with a different V.
 #ifndef SFMAMBA_KERNELS_PYTHON_CAUSAL_CONV1D_SIMD_H_
 #define SFMAMBA_KERNELS_PYTHON_CAUSAL_CONV1D_SIMD_H_
 

@@ -20,7 +20,7 @@ namespace sfmamba::kernels {
 // outputs of another channel.
 // Source: Mamba (arXiv 2312.00752), section 3.
 //
-// T is float, BFloat16 or double; Real is Arithmetic<T>.
+// T is float, BFloat16 or double. Real is Arithmetic<T>.
 template <typename T>
 struct ChannelScanArgs {
   using Real = Arithmetic<T>;

@@ -3,7 +3,8 @@
 
 #include "kernels/python/channel_scan.h"
 #include "kernels/python/scalar.h"
-// Must be included after scalar.h, because they call its functions.
+// These must be included after scalar.h, because they call functions of
+// scalar.h.
 #include "kernels/python/channel_scan_gradient_simd.h"
 #include "kernels/python/channel_scan_simd.h"
 

@@ -1,9 +1,9 @@
 // Computes the gradient of channel_scan.h by vectors of type V, one channel per
 // lane. channel_scan_isa.cc includes this header and is compiled once for each
-// instruction set, with its V.
+// instruction set, with a different V.
 //
-// G[n] is the gradient of the state after token i. It is computed from the last
-// token back to the first:
+// G[n] is the gradient of the state after token i, and decay[n,i] is
+// exp(step[i] * A[n]). G[n] is computed from the last token back to the first:
 //   G[n]    = C[n,i] * dy[i] + decay[n,i+1] * G[n] of token i+1
 //   dC[n,i] = dy[i] * h[n,i]            dB[n,i] = G[n] * step[i] * u[i]
 //   E[n]    = G[n] * decay[n,i] * h[n,i-1]

@@ -1,6 +1,6 @@
 // Computes the scan of channel_scan.h by vectors of type V, one channel per
 // lane. channel_scan_isa.cc includes this header and is compiled once for each
-// instruction set, with its V.
+// instruction set, with a different V.
 #ifndef SFMAMBA_KERNELS_PYTHON_CHANNEL_SCAN_SIMD_H_
 #define SFMAMBA_KERNELS_PYTHON_CHANNEL_SCAN_SIMD_H_
 

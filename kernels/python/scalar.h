@@ -1,6 +1,6 @@
-// A single number with the interface of the vectors Vec8 and Vec16. With it,
-// kernels that are written for vectors become scalar loops. Real is float or
-// double.
+// A single number with the interface of the vectors Vec8 and Vec16. Kernels
+// that are written for vectors become scalar loops with this type. Real is
+// float or double.
 #ifndef SFMAMBA_KERNELS_PYTHON_SCALAR_H_
 #define SFMAMBA_KERNELS_PYTHON_SCALAR_H_
 
