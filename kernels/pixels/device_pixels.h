@@ -48,8 +48,8 @@ __device__ __forceinline__ uint32_t LoadBytes(const uint8_t* from, int count) {
   return word;
 }
 
-// Like LoadPixels(), but for three planes, one per channel, which begin `plane`
-// bytes apart.
+// Does the work of LoadPixels() for an image of three planes, one per channel.
+// The planes begin `plane` bytes apart.
 __device__ __forceinline__ void LoadPlanes(const uint8_t* from, int64_t plane,
                                            int count, uint32_t (&words)[3]) {
   uint32_t planes[3];

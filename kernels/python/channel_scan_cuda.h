@@ -23,7 +23,7 @@ struct BatchScanArgs {
   int64_t period;  // At least 1.
   bool softplus;
   StridedBatch<const T> u, delta;  // The rows are a group's channels.
-  StridedBatch<const T> z;         // As u, or null.
+  StridedBatch<const T> z;         // The rows are channels. May be null.
   StridedBatch<const T> B, C;      // The rows are states.
   const Real* A;                   // [groups, channels, states]
   const Real* D;                   // [groups, channels], or null
@@ -47,7 +47,7 @@ struct BatchScanBackward {
   StridedBatch<const T> out;
   const Real* last_state;  // [images, groups, channels, states], or null for 0
   StridedBatch<T> u, delta;  // The rows are channels.
-  StridedBatch<T> z;         // Unused if args.z is null.
+  StridedBatch<T> z;         // The rows are channels. Unused if args.z is null.
   Real* A;                   // [images, groups, channels, states]
   Real* D;                   // [images, groups, channels]
   Real* bias;                // [images, groups, channels]

@@ -57,7 +57,7 @@ void SelectiveScanAvx2(const SelectiveScanArgs<T>& args);
 template <typename T>
 void SelectiveScanAvx512(const SelectiveScanArgs<T>& args);
 
-// The same scan with all arithmetic in fp64, for tests.
+// Computes the scan with all arithmetic in fp64, for tests.
 void SelectiveScanReference(const SelectiveScanArgs<double>& args);
 
 // Returns the arguments of the same scan, restricted to channels [begin, end).
