@@ -24,7 +24,7 @@ struct MaskRunsArgs {
   float x1, y1, x2, y2;  // The box, in pixels of the picture.
   float threshold;
   PixelRect area;  // The result of MaskArea().
-  bool by_rows;    // Whether lines are rows; if false, lines are columns.
+  bool by_rows;    // True if lines are rows, false if they are columns.
   // The lines to compute, [begin, end), which must be inside `area`. Lines and
   // the edges of runs are numbered from the picture's top left corner.
   int begin, end;

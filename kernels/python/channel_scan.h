@@ -25,8 +25,8 @@ template <typename T>
 struct ChannelScanArgs {
   using Real = Arithmetic<T>;
 
-  int channels;  // At most kMaxScanChannels; multiples of 16 are fastest.
-  int states;    // Any number; multiples of 4 are fastest.
+  int channels;  // At most kMaxScanChannels. Multiples of 16 are fastest.
+  int states;    // Any number. Multiples of 4 are fastest.
   int64_t tokens;
   int64_t period;  // At least 1.
   bool softplus;

@@ -76,7 +76,7 @@ struct ConvGradients {
             initial};
   }
 
-  Tensor x, initial;  // With the shapes of the inputs.
+  Tensor x, initial;  // They have the shapes of the inputs.
   Tensor weight;      // [batch, channels, taps]
   Tensor bias;        // [batch, channels]
 };

@@ -120,7 +120,7 @@ struct ScanGradients {
             inputs.bias.has_value() ? bias.sum(0) : none};
   }
 
-  Tensor u, delta, z;  // With the shapes of the inputs.
+  Tensor u, delta, z;  // They have the shapes of the inputs.
   Tensor A;            // [batch, channels, states]
   Tensor D, bias;      // [batch, channels]
   Tensor B, C;         // [batch, groups, ranges, states, tokens]

@@ -22,7 +22,7 @@ namespace sfmamba::kernels {
 // 3.3.
 template <typename T>
 struct SelectiveScanArgs {
-  int channels;  // Any number; multiples of 16 are fastest.
+  int channels;  // Any number. Multiples of 16 are fastest.
   // At most 16. The fast numbers are 1 (VMamba), 8 (MambaVision) and 16 (Vim).
   int states;
   const T* u;  // [tokens, channels], rows u_stride elements apart
