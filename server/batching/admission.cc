@@ -5,13 +5,13 @@
 namespace sfmamba::batching {
 namespace {
 
-// A predicted wait is rarely too short by more than 1 / kErrorOfWait of its
-// length.
+// The real wait rarely exceeds the predicted wait by more than 1 / kErrorOfWait
+// of the prediction.
 constexpr int kErrorOfWait = 32;
 
 // Returns the device time of all work that runs before a new task of class
-// `priority`. `earlier` is the time of earlier tasks of the same class. Work of
-// other classes counts at most in proportion to kPriorityShares.
+// `priority`. `earlier` is the device time of earlier tasks of this class. Work
+// of other classes counts at most in proportion to kPriorityShares.
 absl::Duration Before(const WorkAhead& work, absl::Duration earlier,
                       server::Priority priority) {
   const double own = server::kPriorityShares[static_cast<int>(priority)];
@@ -24,15 +24,16 @@ absl::Duration Before(const WorkAhead& work, absl::Duration earlier,
          std::min(work.lower, earlier * (lower / own));
 }
 
-// Returns when `slots` slots together finish `work`. A slot runs one batch at a
-// time. `busy_until` is when the running batches end and their slots become
-// available.
+// Returns the time when `slots` slots have finished `work`, which they divide
+// evenly. A slot runs one batch at a time. `busy_until` contains the expected
+// end of each running batch, when its slot becomes available.
 absl::Time WhenDone(std::vector<absl::Time> busy_until, int slots,
                     absl::Duration work, absl::Time now) {
   busy_until.resize(std::max<size_t>(slots, busy_until.size()), now);
   for (absl::Time& time : busy_until) time = std::max(time, now);
   std::sort(busy_until.begin(), busy_until.end());
-  // The first `free` slots work together until the next slot becomes free.
+  // The first `free` slots divide the work evenly until the next slot becomes
+  // available.
   for (size_t free = 1;; ++free) {
     const absl::Time from = busy_until[free - 1];
     const absl::Duration share = work / free;
@@ -54,8 +55,8 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
   // image.
   const int last = state.mates + request.images;
   const int full = (last - 1) / best;
-  // Adds the time that batches wait for other models, once for each full batch
-  // of `work`.
+  // Adds the time that batches wait for other models. Each full batch of `work`
+  // waits once.
   const auto with_waits = [&](absl::Duration work) {
     if (curve.Median(best) == absl::ZeroDuration()) return work;
     return work +

@@ -15,9 +15,10 @@ namespace sfmamba::batching {
 
 // A request to admit images to a queue, before the images are decoded.
 struct AdmissionRequest {
-  BatchKey key;    // The key of the largest images. Their batch ends last.
-  int images = 1;  // The number of images of `key`, at least one.
-  // The number of images of each other key in the request.
+  // The batch key of the request's largest images. Their batch ends last.
+  BatchKey key;
+  int images = 1;  // The number of images with `key`, at least 1.
+  // The number of images with each of the other batch keys in the request.
   std::map<BatchKey, int> others;
   // The name of the client, or its address from server::ClientOf(). If empty,
   // no limit per client applies.
@@ -27,13 +28,13 @@ struct AdmissionRequest {
   absl::Time deadline = absl::InfiniteFuture();
   // The time by which the request's images must be in a batch.
   absl::Time start_by = absl::InfiniteFuture();
-  // Images that were admitted but are not in the queue yet. `decoding` counts
-  // the images of all clients, and `own_decoding` the images of this client.
-  // Each such image is assumed to cost as much as the request's largest image.
-  // `other_clients` is the number of other clients with reserved room in the
-  // queue.
+  // The number of images of all clients that were admitted but are not in the
+  // queue yet. Excludes this request's images. Each such image is assumed to
+  // cost as much as the request's largest image.
   int decoding = 0;
+  // The number of images in `decoding` that belong to the request's client.
   int own_decoding = 0;
+  // The number of other clients that have reserved room in the queue.
   int other_clients = 0;
   // The expected time until the request's images are decoded.
   absl::Duration decode;
@@ -49,14 +50,18 @@ struct AdmissionRequest {
 
 // The predicted times of a request if it is admitted now.
 struct AdmissionEstimate {
-  absl::Time start;   // The start of the last image's batch.
-  absl::Time finish;  // The request's end. 95 % of requests end earlier.
-  // How long the queue would need for only this request's images.
+  // The start of the batch of the request's last image.
+  absl::Time start;
+  // The predicted end of the request. It includes a margin, so that 95 % of
+  // requests end earlier.
+  absl::Time finish;
+  // The time that the queue needs for this request's images alone.
   absl::Duration work;
-  // When the last of the client's images would end if clients take turns. This
-  // includes the images of this request.
+  // The time when all images of the client will be done, including the images
+  // of this request. Assumes that clients take turns.
   absl::Time drained;
-  // When the request would end if no other work had been admitted before.
+  // The time when the request would end if no other work had been admitted
+  // before.
   absl::Time drained_alone;
 
   bool IsInTime(const AdmissionRequest& request) const {
@@ -74,25 +79,28 @@ struct WorkAhead {
 // The state of a queue and its devices when a request asks for admission. The
 // request's key is the key of its largest images.
 struct AdmissionState {
-  // `work` runs before the request's images. Earlier tasks of the same key and
-  // class are not included, because `mates` counts them. `drain` runs before
-  // the last of the client's images, including the images of this request. Both
-  // members include the request's images of other keys.
+  // The work that runs before the request's images. It includes the request's
+  // images of other keys. It excludes earlier tasks of the request's key and
+  // priority class, because `mates` counts these tasks.
   WorkAhead work;
+  // The work that runs before all images of the client are done. It includes
+  // the request's images of other keys, but not the images of the request's
+  // key. It also excludes images that are being decoded. EstimateAdmission()
+  // adds the excluded images.
   WorkAhead drain;
   // The device time for the request's images of other keys.
   absl::Duration own_others;
-  // Two numbers of tasks of the request's key:
-  // - `mates` run before the request's images. They include images that are
-  //   being decoded.
-  // - `others` are all other tasks that could join the request's batch.
+  // The number of tasks of the request's key that run before the request's
+  // images. It includes images that are being decoded.
   int mates = 0;
+  // The number of all other tasks that could join the request's batch.
   int others = 0;
-  int decoding = 0;  // The part of `mates` that is being decoded.
-  // The mean time between arrivals of the key's tasks.
+  // The number of images in `mates` that are being decoded.
+  int decoding = 0;
+  // The mean time between arrivals of tasks of the request's key.
   absl::Duration gap = absl::InfiniteDuration();
-  // The batch durations of the key. Never null. If the curve has no estimates,
-  // all durations are zero.
+  // The batch durations of the request's key. Never null. If the curve has no
+  // estimates, all durations are zero.
   const BatchCurve* curve = nullptr;
   // The moving average of the time that a batch waits for other models on the
   // device.
@@ -103,7 +111,9 @@ struct AdmissionState {
 };
 
 // Predicts the times of a request. Work of other priority classes delays the
-// request at most by the share of these classes in server::kPriorityShares.
+// request at most in proportion to server::kPriorityShares. For example, HIGH
+// work delays a NORMAL request by at most 8/3 of the time for earlier NORMAL
+// work.
 AdmissionEstimate EstimateAdmission(const AdmissionState& state,
                                     const AdmissionRequest& request,
                                     absl::Time now);

@@ -11,8 +11,8 @@ namespace {
 constexpr double kMeanWeight = 0.1;
 constexpr double kDeviationWeight = 0.1;
 constexpr double kPaceWeight = 0.05;
-// Up to this many batches, the estimate is a plain mean. With more batches, it
-// is a moving average.
+// The first batches of a size, up to this many, determine Sample::first. Later
+// batches change pace() instead. A measurement counts as this many batches.
 constexpr int kFirstBatches = 20;
 // The deviation after the first batch, as a fraction of its duration.
 constexpr double kFirstDeviation = 0.25;
@@ -141,8 +141,9 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
   Sample& sample = samples_[images];
   if (sample.batches > 0 && sample.IsOld(updated_)) {
     // Other sizes have run since this size last ran, so the estimate of this
-    // size starts again. Disturbances only lengthen a batch. The shorter of the
-    // new and the known duration therefore counts.
+    // size is computed anew. A disturbance can only lengthen a batch. The
+    // estimate therefore starts with the shorter of the old estimate and the
+    // new duration.
     const double known = sample.mean * pace_ / sample.pace;
     if (sample.runs == 0) Shorten(images, seconds / known);
     seconds = std::min(seconds, known);
@@ -163,7 +164,7 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
         kDeviationWeight * ((error < 0 ? -error : error) - sample.deviation);
   }
   // The first batches of a size determine the size's original duration. Later
-  // batches determine the change of pace since then.
+  // batches show how the pace has changed since the first batches.
   if (sample.batches <= kFirstBatches) {
     sample.first = sample.mean / pace_;
   } else {

@@ -8,14 +8,15 @@
 
 namespace sfmamba::batching {
 
-// Estimates the duration T of batches of one key, as a function of the number
-// of images. T starts with measurements, and each batch that runs corrects T.
+// Estimates the duration T of batches of one key, depending on the number of
+// images in the batch (the size). The first estimates come from measurements.
+// Each batch that runs corrects T.
 //
-// T never decreases with the number of images. Between the sizes that ran, T is
+// T never decreases with the size. Between the sizes that ran, T is
 // interpolated. Below the smallest of these sizes, T is proportional to the
-// number of images. Above the largest, T is constant. For these smaller and
-// larger sizes, T is too low on purpose. The scheduler therefore tries them.
-// Without any estimate, T is zero.
+// size. Above the largest, T is constant. Below and above, T is too low on
+// purpose, so that the scheduler tries other sizes. Without any estimate, T is
+// zero.
 //
 // The class has no clock, so callers pass the time. Thread-compatible.
 class BatchCurve {
@@ -23,7 +24,7 @@ class BatchCurve {
   // The estimate for batches of one size.
   struct Point {
     absl::Duration median;
-    absl::Duration p95;  // At least the median.
+    absl::Duration p95;  // The 95th percentile. At least the median.
   };
 
   // `max_images` is the largest number of images in a batch.
@@ -34,14 +35,15 @@ class BatchCurve {
   // Reports that a batch of `images` images took `duration` and ended at `now`.
   void Record(int images, absl::Duration duration, absl::Time now);
 
-  // Return the median and the 95th percentile of T, for 1 to max_images()
-  // images.
+  // Return the median and the 95th percentile of the duration of a batch.
+  // `images` is from 1 to max_images().
   absl::Duration Median(int images) const { return median_[images]; }
   absl::Duration P95(int images) const { return p95_[images]; }
 
-  // Returns the sizes that compute clearly more images per second than every
-  // smaller size, in ascending order. Returns only 1 if batching is no faster.
-  // Returns all sizes if there is no estimate.
+  // Returns the efficient sizes in ascending order. An efficient size computes
+  // clearly more images per second than every smaller size. If batching is no
+  // faster, the only efficient size is 1. Without any estimate, returns all
+  // sizes.
   const std::vector<int>& efficient_sizes() const { return efficient_; }
   // Returns the largest efficient size.
   int best_size() const { return efficient_.back(); }
@@ -49,9 +51,8 @@ class BatchCurve {
   // smaller batch for the remaining images. `images` may exceed max_images().
   absl::Duration Work(int images) const;
 
-  // Returns true if no batch of more than `images` images has run or was
-  // measured recently. The estimates of larger sizes may then be wrong, until a
-  // larger batch runs.
+  // Returns true if batches of more than `images` images have neither run nor
+  // been measured recently. The estimates for such batches may then be wrong.
   bool LargerAreOld(int images, absl::Time now) const;
 
   bool is_known() const { return !samples_.empty(); }
@@ -64,18 +65,19 @@ class BatchCurve {
   // same sizes. For example, 2 means that batches now take twice as long.
   double pace() const { return pace_; }
 
-  // Returns the sizes that were set or have run, with their estimates.
+  // Returns the estimate of each size that has run or was passed to Set().
   std::map<int, Point> Points() const;
 
  private:
   struct Sample {
-    double mean = 0;       // Seconds.
+    double mean = 0;       // The mean duration, in seconds.
     double deviation = 0;  // The mean absolute deviation, in seconds.
-    double first = 0;      // The mean of the first batches, divided by pace().
-    double pace = 1;       // The pace when the size last ran.
-    int batches = 0;       // The number of batches in the mean.
-    int runs = 0;          // The number of batches since Set().
-    bool set = false;      // True if Set() was called.
+    // The mean duration of the first batches in seconds, divided by pace().
+    double first = 0;
+    double pace = 1;   // The value of pace() when the size last ran.
+    int batches = 0;   // The number of batches in the mean.
+    int runs = 0;      // The number of batches since Set().
+    bool set = false;  // True if Set() was called.
     absl::Time updated;
 
     bool IsOld(absl::Time now) const;

@@ -18,9 +18,9 @@ struct BatchTime {
   absl::Duration p95;
 };
 
-// Appends estimates for larger batches, up to `max_images` images. Assumes that
-// the device computes at most as many images at a time as the last batch in
-// `times` has. The duration of a larger batch is then proportional to its
+// Appends estimates for larger batches, up to `max_images` images. The device
+// is assumed to run a larger batch in rounds. Each round has as many images as
+// the last batch in `times`. The duration is therefore proportional to the
 // number of images. Does nothing if `times` is empty.
 void AddMultiples(int max_images, std::vector<BatchTime>* times);
 
@@ -36,15 +36,16 @@ class BatchProfile {
   void Record(const BatchKey& key, int images, absl::Duration duration,
               absl::Time now);
 
-  // Adds measured or exported durations. Ignores batches that are larger than
-  // the constructor's `max_images`.
+  // Adds durations that were measured or that Export() returned. Ignores
+  // batches with more images than the constructor's `max_images`.
   void Import(const std::vector<BatchTime>& times, absl::Time now);
   std::vector<BatchTime> Export() const;
 
   // Returns the curves of all keys that have estimates.
   const std::map<BatchKey, BatchCurve>& curves() const { return curves_; }
-  // Returns the curve of `key`. The curve has no estimates if no batch of `key`
-  // ran. The reference is valid until the next Record() or Import().
+  // Returns the curve of `key`. If `key` has no estimates, returns a curve
+  // without estimates. The reference is valid until the next Record() or
+  // Import().
   const BatchCurve& Curve(const BatchKey& key) const;
 
  private:

@@ -13,8 +13,8 @@ using TaskId = WaitingTasks::TaskId;
 // The minimum device time charged for a batch.
 constexpr absl::Duration kLeastCost = absl::Microseconds(1);
 
-// Tasks of lower priority classes may make a batch at most this many times as
-// long.
+// Tasks of lower priority classes may join a batch only if the batch then takes
+// at most this many times as long.
 constexpr int kMostDelay = 2;
 
 // Trials are batches above the best known size. Their additional time may be at
@@ -25,9 +25,9 @@ constexpr double kTrialShare = 0.01;
 constexpr double kTurnWaitRate = 0.2;
 
 // Returns true if a busy queue should reduce a batch from `images` to `fewer`
-// images. This keeps `saved` images in time, but the remaining images need
-// another batch. This is worthwhile if the device could run at most `saved`
-// images in the additional time.
+// images. The smaller batch keeps `saved` images in time. The remaining images
+// need another batch, which costs additional time. Reducing is worthwhile if
+// the device could run at most `saved` images in the additional time.
 bool PaysToCut(const BatchCurve& curve, int images, int fewer, int saved) {
   const absl::Duration cost =
       curve.Median(fewer) + curve.Median(images - fewer) - curve.Median(images);
@@ -35,9 +35,9 @@ bool PaysToCut(const BatchCurve& curve, int images, int fewer, int saved) {
   return saved * curve.Median(best) >= cost * best;
 }
 
-// Returns how many of up to `images` images a batch of priority class `first`
-// should have. The number is reduced if tasks of lower classes would lengthen
-// the batch too much. See kMostDelay.
+// Returns the number of images for a batch of priority class `first`, at most
+// `images`. The number is lower if tasks of lower classes would lengthen the
+// batch too much. See kMostDelay.
 int CountWithMates(const KeyTasks& waiting, const BatchCurve& curve,
                    server::Priority first, int images) {
   int own = 0;
@@ -268,10 +268,10 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
   const bool is_busy = IsBusy(now);
   const int images = CountWithMates(waiting, curve, first, decision.images);
   int wanted = images;
-  // Each iteration tries the first `wanted` tasks. If some of these tasks would
-  // end too late, the next iteration tries a smaller batch with these tasks. If
-  // no smaller batch ends in time, the late tasks are dropped, and other tasks
-  // run instead.
+  // Each iteration tries a batch of the first `wanted` tasks. If some of them
+  // would end too late, there are two cases. If a smaller batch ends in time
+  // and is worthwhile, the next iteration tries the smaller batch. If not, the
+  // late tasks are dropped, and the next iteration tries other tasks instead.
   while (true) {
     const std::vector<TaskId> ids =
         FirstTasks(device, batch->key, first, wanted);
@@ -295,8 +295,8 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
       for (const TaskId& id : ids) batch->tasks.push_back(Take(id));
       return charge;
     }
-    // The size of the largest batch that ends in time for the most urgent task,
-    // or 0 if no batch does.
+    // The size of the largest batch that ends in time for the most urgent late
+    // task, or 0 if no batch does.
     int fewer = count - 1;
     while (fewer > 0 && earliest < end(fewer)) --fewer;
     // A smaller batch takes more device time per image, and other tasks wait
@@ -318,7 +318,9 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
 }
 
 bool BatchQueue::IsBusy(absl::Time now) const {
-  constexpr double kBusy = 0.7;  // A fraction of the slots' time.
+  // The queue is busy if the tasks need at least this fraction of the slots'
+  // time.
+  constexpr double kBusy = 0.7;
   double busy = 0;
   for (const auto& [key, waiting] : waiting_.keys()) {
     const BatchCurve& curve = profile_.Curve(key);

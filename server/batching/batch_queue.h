@@ -34,29 +34,31 @@ struct BatchOptions : ScheduleOptions {
   // images may then wait until their deadline has passed.
   int max_queue_items = 1024;
   int64_t max_queue_bytes = 512 << 20;
-  // The fraction of the queue, and of the time before a deadline, that a single
-  // client may use, from 0.5 to 1. The remaining part stays free for other
-  // clients. See server::ClientShares.
+  // A single client may use at most this fraction of the queue and of the time
+  // before a deadline. The value is from 0.5 to 1. The remaining part stays
+  // free for other clients. See server::ClientShares.
   double client_share = 1;
-  // Queues with the same name count as one model when clients take turns on the
-  // device. Versions of a model use the same name. If empty, the queue counts
-  // as a model of its own.
+  // The name of the model. Queues with the same name, for example of several
+  // versions, count as one model when clients take turns on the device. A queue
+  // without a name counts as a separate model.
   std::string model;
 };
 
 struct Batch {
-  // At most max_batch_size tasks of one key.
+  // The tasks that run in this batch, at most max_batch_size. All tasks have
+  // the batch key `key`.
   std::vector<BatchTask> tasks;
-  // Tasks that left the queue without running. They expired, were cancelled, or
-  // could not end in time.
+  // The tasks that left the queue without running, because they expired, were
+  // cancelled or could not end in time.
   std::vector<BatchTask> dropped;
   BatchTrigger trigger = BatchTrigger::kFull;
   BatchKey key;
-  uint64_t number = 0;  // The argument of Ran().
+  // Identifies the batch in BatchQueue::Ran().
+  uint64_t number = 0;
 };
 
-// The estimates of one key, and the recent mean time between arrivals of images
-// of this key.
+// The estimates for batches of one key. `gap` is the recent mean time between
+// arrivals of images of this key.
 struct KeyProfile {
   BatchKey key;
   BatchCurve curve;
@@ -66,8 +68,8 @@ struct KeyProfile {
 // Decides which tasks form the next batch and when this batch is due. The tasks
 // of a batch have the same BatchKey. Decide() chooses the key, the number of
 // tasks and the time. ClientTurns chooses the order of the tasks. Clients take
-// turns, and the earliest deadline of each client goes first. If a batch of one
-// priority class has room, tasks of other classes fill it.
+// turns, and the most urgent task of each client goes first. If a batch of one
+// priority class has room, tasks of other classes fill the batch.
 //
 // The queue learns how long batches take. The queue drops a task that would end
 // too late even if it ran now. Running such a task would only delay other
@@ -91,18 +93,20 @@ class BatchQueue {
   // removes cancelled tasks, at most once per kCancelPeriod.
   std::vector<BatchTask> TakeDropped(absl::Time now);
 
-  // Drops tasks as TakeDropped() does and returns the next batch if one is due
-  // at `now`. Returns nullopt if no task left the queue. If all due tasks were
-  // dropped, `tasks` is empty. If not, the caller must call Ran() when the
-  // batch ends. Fewer than `slots` batches must be running. `waited` is how
-  // long the batch waited for other models. `device` is the device of the
-  // batch, or null for the first device.
+  // Removes expired and cancelled tasks like TakeDropped(). Then removes the
+  // tasks of the next batch if a batch is due at `now`. Returns nullopt if no
+  // task left the queue. If the returned `tasks` is empty, no batch is due or
+  // all due tasks were dropped. If `tasks` is not empty, the caller must run
+  // the batch and then call Ran(). Fewer than `slots` batches must be running.
+  // `waited` is how long the batch waited for other models. `device` is the
+  // device of the batch, or null for the first device.
   std::optional<Batch> PopBatch(absl::Time now,
                                 absl::Duration waited = absl::ZeroDuration(),
                                 const DeviceTurns::Member* device = nullptr);
 
   struct BatchDuration {
-    absl::Duration predicted;  // Zero if there was no estimate.
+    // The predicted duration, or zero if there was no estimate.
+    absl::Duration predicted;
     absl::Duration measured;
   };
   // Reports that the batch `number` ended at `now`. The duration of a failed
@@ -130,12 +134,12 @@ class BatchQueue {
   // Returns the number of clients with waiting images in any queue on this
   // queue's first device.
   int active_clients() const;
-  // Returns the expected time in which all slots together run all waiting
+  // Returns the expected time that all slots together need for all waiting
   // tasks.
   absl::Duration Backlog() const;
 
-  // Returns the estimates of batch durations. The caller may Import() earlier
-  // measurements.
+  // Returns the estimates of batch durations. The caller may add earlier
+  // measurements with Import().
   BatchProfile& profile() { return profile_; }
   const BatchProfile& profile() const { return profile_; }
 
@@ -158,7 +162,8 @@ class BatchQueue {
     absl::Time start;
     absl::Duration waited;
     absl::Duration predicted;
-    std::optional<absl::Duration> trial_cost;  // Set if the batch is a trial.
+    // The predicted TrialCost(). Set only if the batch is a trial.
+    std::optional<absl::Duration> trial_cost;
     const DeviceTurns::Member* device = nullptr;
     BatchCharge charge;
   };
@@ -175,9 +180,9 @@ class BatchQueue {
   void SetFirst(const BatchKey& key, server::Priority priority,
                 const std::string& client);
   BatchTask Take(const WaitingTasks::TaskId& id);
-  // Returns the input of Decide() for the waiting tasks of a key. The class
-  // `priority` must have waiting tasks, and its most urgent task is the line's
-  // first task.
+  // Returns the input of Decide() for the waiting tasks of `key` in all
+  // priority classes. The first task of the result is the most urgent task of
+  // the class `priority`. This class must have waiting tasks.
   WaitingLine LineOf(const BatchKey& key, server::Priority priority,
                      absl::Time now) const;
   // Returns up to `count` tasks of a key in the order of their turns on the
@@ -195,30 +200,35 @@ class BatchQueue {
   // returns the charge. The tasks must still be waiting.
   BatchCharge Charge(const DeviceTurns::Member& device,
                      const std::vector<WaitingTasks::TaskId>& ids) const;
-  // A trial is a batch that is larger than the best known size. Returns by how
-  // much `took`, the duration of a trial, exceeds the time of as many images in
-  // batches of the best size. Never negative.
+  // Returns the additional time of a trial, which is a batch that is larger
+  // than the best known size. The additional time is `took`, the trial's
+  // duration, minus the time for the trial's images in batches of the best
+  // size. Never negative.
   absl::Duration TrialCost(const Running& trial, absl::Duration took) const;
-  // Returns true if computing all arriving tasks in full batches needs most of
+  // Returns true if tasks arrive so fast that full batches of them need most of
   // the slots' time.
   bool IsBusy(absl::Time now) const;
   // Returns true if a task of the key waits or runs. The batch of this task
   // will then correct the estimates of the key.
   bool IsUsed(const BatchKey& key) const;
-  // Returns how many clients wait now beyond the recent average, or 0. This
-  // many further clients are expected soon.
+  // Returns by how much the number of waiting clients exceeds its recent
+  // average, or 0 if it does not. This is the expected number of further
+  // clients that will soon arrive.
   double NewClients(absl::Time now) const;
   // Returns the recent average number of waiting clients. `clients` is the
   // number of clients that wait at `now`.
   double UsualClients(absl::Time now, int clients) const;
-  // Numbers of tasks of one key and priority class that run before a request of
-  // the same class.
+  // The result of TurnsOf(). It counts the tasks of one WaitingTasks::Line that
+  // run before a request.
   struct Turns {
-    int earlier = 0;  // Tasks before the request's images.
-    int all = 0;      // Tasks before the client's last image.
+    // The number of tasks that run before the request's images.
+    int earlier = 0;
+    // The number of tasks that run before the last image of the client.
+    int all = 0;
   };
   // Returns how many tasks of `line` run before the request. `limit` is the
-  // urgency of the request's images or of their batch. `new_clients` is the
+  // urgency of the request's images. If these images join a batch of earlier
+  // tasks, `limit` may be the urgency of this batch. `new_clients` is the
   // result of NewClients(). If `is_busy` is true, other clients are expected to
   // send more tasks meanwhile.
   Turns TurnsOf(const WaitingTasks::Line& line, const BatchCurve& curve,
@@ -234,14 +244,15 @@ class BatchQueue {
       own_device_;  // The queue's member of own_turns_.
   std::vector<const DeviceTurns::Member*> devices_;
   std::map<uint64_t, Running> running_;  // Keyed by batch number.
-  absl::Duration turn_wait_;             // See AdmissionState.
+  // The average wait of a batch, see AdmissionState::turn_wait.
+  absl::Duration turn_wait_;
   // The additional device time of past trials, minus a small part of the time
   // of other batches. A trial starts only if this time is zero. See TrialCost()
   // and kTrialShare in batch_queue.cc.
   absl::Duration trial_debt_;
   uint64_t batches_ = 0;  // The number of batches so far.
   BatchKey last_key_;     // The key of the last batch.
-  // The result of UsualClients() at the time clients_counted_.
+  // The value of UsualClients() at the time clients_counted_.
   double usual_clients_ = 0;
   absl::Time clients_counted_ = absl::InfinitePast();
   absl::Time cancels_taken_ = absl::InfinitePast();

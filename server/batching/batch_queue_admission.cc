@@ -1,4 +1,4 @@
-// Predictions of BatchQueue for requests that ask for admission.
+// This file contains the functions of BatchQueue that predict waiting times.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -21,8 +21,8 @@ constexpr absl::Duration kLately = absl::Seconds(5);
 // each.
 constexpr int64_t kMostTurns = 1 << 28;
 
-// Returns how many of the tasks are not after `limit`. Searches from both ends,
-// because `limit` is usually near one end.
+// Returns the number of tasks that are at least as urgent as `limit`. Searches
+// from both ends, because `limit` is usually near one end.
 int64_t CountUntil(const WaitingTasks::Tasks& tasks, const Urgency& limit) {
   int64_t count = 0;
   for (auto low = tasks.begin(), high = tasks.end(); low != high; ++count) {
@@ -59,8 +59,8 @@ BatchQueue::Turns BatchQueue::TurnsOf(const WaitingTasks::Line& line,
   const int64_t held = own.size();
   const int64_t others = line.size() - held;
   const int64_t clients = line.clients().size() - (held > 0);
-  // Returns the number of other clients' tasks that run while this client has
-  // turns for `images` images.
+  // Returns how many tasks of other clients run while this client runs `images`
+  // images. Clients take turns, so each other client can run as many images.
   const auto turns = [&](int64_t images) {
     int64_t known = images * clients;
     if (!is_busy) known = std::min(known, others);
@@ -69,7 +69,8 @@ BatchQueue::Turns BatchQueue::TurnsOf(const WaitingTasks::Line& line,
   };
   // A client's tag is the device time charged to the client. The tags of
   // clients that take turns differ by less than the time of one batch. Other
-  // clients may therefore be ahead by up to one batch. See ClientTurns.
+  // clients may therefore run up to one batch more before this client. See
+  // ClientTurns.
   const int64_t best = curve.best_size();
   const int64_t before = earlier + request.own_decoding;
   return {static_cast<int>(earlier + std::clamp(until - earlier, turns(before),
@@ -120,9 +121,9 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
     const int earlier =
         TurnsOf(line, *state.curve, request, own_limit, new_clients, is_busy)
             .earlier;
-    // The request's images may join a batch of earlier tasks and then leave as
-    // early as the first of these tasks. In this case, `limit` is the urgency
-    // of this first task.
+    // The request's images may join a batch of earlier tasks. The images then
+    // leave as early as the first of these tasks, so `limit` becomes the
+    // urgency of this first task.
     const int best = state.curve->best_size();
     const int full = (state.decoding + earlier + request.images - 1) / best;
     if (full * best < std::min(earlier, line.size())) {
@@ -152,8 +153,8 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
       return curve.Work(own);
     };
     state.drain.earlier += add(turns.all, &state.drain);
-    // Counts full batches, because other tasks fill up the batches of the
-    // earlier tasks and of the request.
+    // Rounds up to full batches, because other waiting tasks fill up the
+    // batches of the earlier tasks and of the request.
     const int best = curve.best_size();
     const int first = turns.earlier + (is_own ? request.images : 0);
     const int filled =

@@ -26,7 +26,7 @@ bool IsFinite(const model::Detections& result) { return result.finite; }
 
 bool IsFinite(const model::Segmentation& result) { return result.finite; }
 
-// The range [begin, end) of indices of images that have no answer yet.
+// A range [begin, end) of indices of images. These images have no answer yet.
 struct Part {
   size_t begin, end;
 

@@ -20,8 +20,8 @@
 namespace sfmamba::batching {
 
 // Limits how many images of one size run together. A size has no limit until a
-// batch of this size needs more memory than the device has. Limits never rise
-// again.
+// batch of images of this size needs more memory than the device has. A limit
+// never rises again.
 //
 // Thread-safe, because all contexts of a model share one object.
 class BatchLimits {
@@ -61,7 +61,7 @@ class BatchRunner {
   struct Progress {
     int images = 0;         // The number of images that ran together.
     int padded_images = 0;  // `images` plus padding images.
-    int padding = 0;        // The padding images in all runs so far.
+    int padding = 0;        // The number of padding images so far.
   };
   // Receives the result of the image with index `image`, or the model's error.
   using Answer =
@@ -74,10 +74,10 @@ class BatchRunner {
   BatchRunner(std::unique_ptr<model::ExecutionContext> context,
               BatchLimits* limits, CheckDevice check_device);
 
-  // Prepares the context for batches of up to `max_images` images. If this many
-  // images do not fit into memory, prepares the context for as many as fit.
-  // Uses and lowers the limit of the image size `size`. Returns the error of
-  // the context, or OK.
+  // Prepares the context for batches of up to `max_images` images. If the
+  // memory does not suffice, lowers the limit of the image size `size` and
+  // prepares the context for fewer images. Returns the error of the context, or
+  // OK.
   absl::Status Prepare(const BatchLimits::Size& size, int max_images);
 
   // Measures a batch of `images` black uint8 images of `size`. Returns the

@@ -23,14 +23,17 @@ namespace sfmamba::batching {
 // Describes the batch in which a task ran. All fields keep their default values
 // if the task was never in a batch.
 struct BatchInfo {
-  absl::Duration queue;       // From Submit() to the batch's start.
-  absl::Duration inference;   // From the batch's start to the image's result.
+  // The time from Submit() to the start of the batch.
+  absl::Duration queue;
+  // The time from the start of the batch to the image's result.
+  absl::Duration inference;
   int batch_size = 0;         // The number of images that ran together.
   int padded_batch_size = 0;  // `batch_size` plus padding images.
   int fold_factor = 0;
-  std::string size_class;     // For example "224x224".
-  absl::Time started;         // The start of the batch.
-  tracing::SpanContext span;  // The batch's span. Empty if not traced.
+  std::string size_class;  // The padded image size, such as "224x224".
+  absl::Time started;      // The start of the batch.
+  // The batch's tracing span. Empty if the batch is not traced.
+  tracing::SpanContext span;
   // True if no other batch is due. In this case, `done` may use the calling
   // thread for a short time.
   bool thread_is_idle = false;
@@ -49,11 +52,12 @@ struct BatchTask {
   absl::Time finish_by = absl::InfiniteFuture();
   // Becomes true if the caller cancels. If null, the task cannot be cancelled.
   std::shared_ptr<const std::atomic<bool>> cancelled;
-  // Reserves room in the queue for the task. If the reservation is empty,
+  // The reserved room for the task in the queue. If the reservation is empty,
   // Submit() reserves the room.
   Reservation reservation;
-  // Called exactly once, on a thread of the batcher or inside Submit(). Must
-  // not block, because a blocked call delays the other images of the batch.
+  // The batcher calls `done` exactly once, on one of its threads or inside
+  // Submit(). `done` must not block, because this would delay the other images
+  // of the batch.
   absl::AnyInvocable<void(absl::StatusOr<model::Result>, const BatchInfo&)>
       done;
 
@@ -65,8 +69,8 @@ struct BatchTask {
   uint64_t came_after = 0;
 
   // Returns the name of the client that sent the task. All unknown clients
-  // share the empty name. Together, unknown clients get the turns of only one
-  // client.
+  // share the empty name. Together, they therefore get only the turns of a
+  // single client.
   const std::string& client() const { return reservation->client; }
   bool is_cancelled() const {
     return cancelled != nullptr && cancelled->load();

@@ -206,8 +206,8 @@ bool Batcher::WaitUntilDue(int thread) {
     }
     run_at_ = due;
     run_wake_.WaitWithTimeout(&mu_, due - now);
-    // run_at_ belongs to the first thread of idle_, which may now be another
-    // thread.
+    // If another thread is the first of idle_ by now, run_at_ belongs to this
+    // other thread.
     if (idle_.front() == thread) run_at_ = absl::InfinitePast();
   }
 }
@@ -224,8 +224,9 @@ DeviceTurns::Turn Batcher::TakeTurn(int thread,
   DeviceTurns::Turn taken = device.Take();
   absl::MutexLock lock(&mu_);
   idle_.push_front(thread);
-  // Wakes the thread that was first in idle_. This thread must now wait for
-  // first_wake_ instead of run_wake_.
+  // `thread` is now the first of idle_. The thread that was the first before
+  // still waits for run_wake_. The signal makes the previous first thread wait
+  // for first_wake_ instead.
   run_wake_.SignalAll();
   return taken;
 }
@@ -267,8 +268,9 @@ std::vector<BatchTask> Batcher::NextDropped() {
     Drop(queue_.TakeDropped(now));
     if (!dropped_.empty()) return std::exchange(dropped_, {});
     if (emptied_) return {};
-    // If the queue was empty only once, waits with a timeout. Tasks that arrive
-    // slowly, one by one, then need not wake this thread.
+    // If the queue has only just become empty, this thread still waits with a
+    // timeout. If tasks then arrive one by one, Submit() need not wake this
+    // thread for each of them.
     const bool empty = queue_.size() == 0;
     drop_at_ = empty && was_empty
                    ? absl::InfiniteFuture()

@@ -31,10 +31,14 @@ namespace sfmamba::batching {
 // cancelled while they wait.
 //
 // Thread-safe. Submit() never blocks. Each task's `done` is called exactly
-// once. Either a Run calls it, or the batcher calls it with an error. The error
-// is RESOURCE_EXHAUSTED if the queue is full, DEADLINE_EXCEEDED, CANCELLED, or
-// UNAVAILABLE while stopping. The destructor refuses new tasks, runs the
-// waiting tasks, and joins the threads.
+// once. If the task runs, its Run calls `done`. If not, the batcher calls
+// `done` with one of these errors:
+// - RESOURCE_EXHAUSTED if the queue is full
+// - DEADLINE_EXCEEDED if the task expires or cannot end in time
+// - CANCELLED if the task is cancelled
+// - UNAVAILABLE if the batcher is stopping
+// The destructor refuses new tasks, runs the waiting tasks, and joins the
+// threads.
 class Batcher {
  public:
   // The outcome of one call of a Run.
@@ -47,8 +51,8 @@ class Batcher {
     // true if no other batch is due. May be null.
     absl::AnyInvocable<void(bool idle)> answer_last;
   };
-  // Runs the batches of one thread. Created, called and destroyed only on this
-  // thread. Each call happens during a turn on the thread's device.
+  // Runs the batches of one thread. A Run is created, called and destroyed only
+  // on its thread. During each call, the thread has a turn on its device.
   using Run = absl::AnyInvocable<Ran(Batch)>;
   // Creates the Run of a thread when the thread starts. This may take seconds,
   // during which batches wait. All threads call this function concurrently.
@@ -115,37 +119,39 @@ class Batcher {
   // Records the end of a batch. Returns true if no other batch is due.
   bool BatchEnded(int thread, uint64_t number, bool succeeded)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits for the next batch and for a turn to run this batch. Ends `last`, the
-  // turn of the thread's previous batch. If the next batch is already due,
-  // `last` ends only when the thread asks for its next turn. Returns nullopt if
-  // the batcher is stopping and no task is left.
+  // Waits for the next batch and for a turn to run this batch. Also ends
+  // `last`, the turn of the thread's previous batch. If the thread can take the
+  // next batch at once, `last` ends when the thread asks for its next turn. If
+  // not, `last` ends immediately. Returns nullopt if the batcher is stopping
+  // and no task is left.
   std::optional<Ready> NextWork(int thread,
                                 std::optional<DeviceTurns::Turn> last)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The next three functions are the steps of NextWork(). The mutex is unlocked
-  // between these steps, so another thread may take the batch.
-  //
-  // Waits until `thread` is the first of idle_ and a batch is due. Returns
-  // false and removes the thread from idle_ if the batcher is stopping and no
-  // task is left.
+  // This is the first step of NextWork(). Waits until `thread` is the first of
+  // idle_ and a batch is due. If the batcher is stopping and no task is left,
+  // removes the thread from idle_ and returns false.
   bool WaitUntilDue(int thread) ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns a turn on the thread's device and ends `last`. If the thread must
-  // wait for the turn, it leaves idle_ meanwhile. Another thread whose device
-  // is free can then take the batch.
+  // This is the second step of NextWork(). Returns a turn on the thread's
+  // device and ends `last`. If the thread must wait for the turn, the thread
+  // leaves idle_ meanwhile. Another thread with an idle device can then take
+  // the batch.
   DeviceTurns::Turn TakeTurn(int thread, std::optional<DeviceTurns::Turn> last)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Removes the thread from idle_ and returns the batch that is due, if any.
-  // The thread has waited for its turn since `since`.
+  // This is the third step of NextWork(). Removes the thread from idle_ and
+  // returns the next batch. Returns nullopt if no batch is due any more, for
+  // example because another thread has taken the batch. `since` is the time at
+  // which the thread began to wait for its turn.
   std::optional<Batch> TakeBatch(int thread, absl::Time since)
       ABSL_LOCKS_EXCLUDED(mu_);
   void LeaveIdle(int thread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits until tasks were dropped, and returns these tasks. Returns an empty
   // vector if the batcher is stopping and no more tasks will come.
   std::vector<BatchTask> NextDropped() ABSL_LOCKS_EXCLUDED(mu_);
-  // Passes the tasks to drop_thread_.
+  // Releases the tasks' reservations and passes the tasks to drop_thread_,
+  // which answers the tasks with an error.
   void Drop(std::vector<BatchTask> dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Report the waiting tasks of all priority classes, or of one class, to the
-  // observer.
+  // The first function reports the waiting tasks of all priority classes to the
+  // observer. The second function reports the tasks of one class.
   void ReportQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReportQueue(server::Priority priority)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -156,7 +162,7 @@ class Batcher {
   Observer* const observer_;  // May be null.
   using Members = std::map<DeviceTurns*, std::unique_ptr<DeviceTurns::Member>>;
   const Members members_;
-  std::vector<DeviceTurns::Member*> devices_;  // By thread index.
+  std::vector<DeviceTurns::Member*> devices_;  // Indexed by thread.
   QueueRoom room_;
 
   mutable absl::Mutex mu_;
@@ -174,17 +180,19 @@ class Batcher {
   // The idle threads, in the order in which they became idle. The first thread
   // waits for the next batch, and the others wait to become the first.
   std::deque<int> idle_ ABSL_GUARDED_BY(mu_);
-  // The start of each thread's batch, or InfiniteFuture() if the thread runs no
-  // batch.
+  // The time at which each thread's batch started, or InfiniteFuture() if the
+  // thread runs no batch.
   std::vector<absl::Time> running_since_ ABSL_GUARDED_BY(mu_);
-  // The first thread of idle_ wakes at run_at_ even without a signal.
-  // drop_thread_ wakes at drop_at_. The time is InfinitePast() while the thread
-  // does not wait.
+  // While the first thread of idle_ waits for a batch, run_at_ is the end of
+  // the wait. At all other times, run_at_ is InfinitePast().
   absl::Time run_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  // While drop_thread_ waits for expired tasks, drop_at_ is the end of the
+  // wait. At all other times, drop_at_ is InfinitePast().
   absl::Time drop_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Time wait_reported_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  bool emptied_ ABSL_GUARDED_BY(mu_) = false;  // No task waits or will come.
+  // True if the batcher is stopping and no task waits any more.
+  bool emptied_ ABSL_GUARDED_BY(mu_) = false;
 
   // Last, because the threads use all members above.
   std::thread drop_thread_;

@@ -46,8 +46,10 @@ void ClientTurns::Filling::Pick(std::optional<Urgency> first) {
 
 ClientTurns::Tree::const_iterator ClientTurns::Earliest(const Tree& tree,
                                                         absl::Duration limit) {
-  // Compares the nodes on the path to `limit` one by one. For a subtree to the
-  // left of the path, only its most urgent image is compared.
+  // Searches from the root towards `limit`. If the tag of a node is below
+  // `limit`, all tags in the node's left subtree are below `limit`, too. The
+  // image of the node and the most urgent image of the subtree are then
+  // compared with the best image so far.
   const auto end = tree.node_end();
   auto best = end;
   bool is_subtree = false;
@@ -244,8 +246,9 @@ void ClientTurns::Add(const BatchCharge& charge, absl::Duration cost) {
 }
 
 void ClientTurns::Charge(BatchCharge* charge) {
-  // The virtual time must not exceed the start time of a waiting class, even if
-  // a batch of another class leaves first.
+  // The virtual time must not exceed the start time of a waiting class. The
+  // time therefore advances to the earliest of these start times. The class
+  // that starts earliest need not be the class of this batch.
   absl::Duration least = absl::InfiniteDuration();
   for (const server::Priority priority : server::kPrioritiesInOrder) {
     charge->active[static_cast<int>(priority)] = ClassOf(priority).active;

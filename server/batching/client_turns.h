@@ -41,8 +41,7 @@ struct QueueId {
 };
 
 // Identifies a line, which is a group of waiting images. All images of a line
-// wait in the same queue, have the same priority class and need batches of the
-// same key.
+// have the same queue, priority class and batch key.
 struct LineId {
   QueueId queue;
   server::Priority priority = server::Priority::kNormal;
@@ -54,7 +53,8 @@ struct LineId {
   }
 };
 
-// The device time that a batch charges to the clients of its images.
+// The device time of a batch. It is charged to the clients of the batch's
+// images.
 struct BatchCharge {
   struct Part {
     server::Priority priority = server::Priority::kNormal;
@@ -63,32 +63,35 @@ struct BatchCharge {
   };
   int model = 0;
   std::vector<Part> parts;
-  absl::Duration cost;  // The predicted cost.
+  absl::Duration cost;  // The predicted device time of the batch.
   // The number of waiting clients of each class at the time of the charge.
   std::array<int, server::kPriorityCount> active = {};
 };
 
-// Decides whose image a device runs next. Clients take turns, and the earliest
-// deadline of each client goes first. Priority classes share the device's time
-// in the ratio of server::kPriorityShares. These rules hold within a class:
+// Decides whose image a device runs next. Clients take turns, and the most
+// urgent image of each client goes first. Priority classes share the device's
+// time in the ratio of server::kPriorityShares. These rules hold within a
+// class:
 //
-// - A client's tag is the device time charged to the client. When a client
-//   starts to wait, its tag is raised to at least the virtual time of the
-//   class. Waiting alone does not change the tag. The virtual time advances by
-//   the cost of each batch, divided by the number of waiting clients.
-// - A client is overdue if its tag is lower than the virtual time by the
-//   duration of a batch or more. Overdue clients go first, in ascending order
-//   of their tags.
+// - Each client has a tag, which is the device time charged to the client. The
+//   class has a virtual time, which is the device time that each waiting client
+//   should have received so far. Each batch increases the virtual time by the
+//   cost of the batch divided by the number of waiting clients. When a client
+//   starts to wait, its tag is raised to the virtual time if the tag is lower.
+//   Waiting alone does not change the tag.
+// - A client is overdue if its tag is below the virtual time by at least the
+//   duration of a batch. Overdue clients go first, in ascending order of their
+//   tags.
 // - If no client is overdue, the earliest deadline goes first. Only clients
 //   whose tag exceeds the smallest tag by less than the duration of a batch
 //   take part.
-// - The models that a client uses get equal shares of this client's time.
+// - If a client uses several models, the models get equal shares of the
+//   client's time.
 //
-// A client gets its turns regardless of the deadlines that other clients claim
-// and of how often they change their identity. While clients use similar
-// amounts of time, deadlines decide the order, so that most deadlines are met.
-// Source: virtual time and eligibility as in EEVDF (Stoica and Abdel-Wahab,
-// 1995).
+// A client gets its turns even if other clients claim early deadlines or often
+// change their identity. While clients use similar amounts of time, deadlines
+// decide the order, so that most deadlines are met. Source: virtual time and
+// eligibility as in EEVDF (Stoica and Abdel-Wahab, 1995).
 //
 // The class has no clock and no thread. SetFirst(), Remove() and a pick are
 // O(log clients). Thread-compatible.
@@ -96,14 +99,15 @@ class ClientTurns {
  private:
   struct Client;
 
-  // The position of a client in a tree, which is the client's tag and the
-  // number of its first image.
+  // The position of a client in a tree. It consists of the client's tag and the
+  // number of the client's most urgent image.
   using Place = std::pair<absl::Duration, uint64_t>;
   struct Entry {
     Client* client = nullptr;
     Urgency first;
   };
-  // Stores in each node of a tree the most urgent image of the node's subtree.
+  // Computes for each node of a tree the most urgent image of the node's
+  // subtree.
   template <typename NodeCIt, typename NodeIt, typename Less, typename Alloc>
   struct MostUrgent {
     using metadata_type = Urgency;
@@ -120,9 +124,9 @@ class ClientTurns {
                                 __gnu_pbds::rb_tree_tag, MostUrgent>;
 
  public:
-  // Picks the images of a line for a batch. The destructor restores the turns,
-  // so picking does not change them. The line must not change while this object
-  // exists.
+  // Picks the images of a line for a batch, one after another. Picking moves
+  // clients in the tree of the line. The destructor moves these clients back.
+  // The line must not change while this object exists.
   class Filling {
    public:
     // `cost` is the device time of one image. It must be more than zero.
@@ -131,18 +135,19 @@ class ClientTurns {
     Filling(const Filling&) = delete;
     Filling& operator=(const Filling&) = delete;
 
-    // Returns the client whose first image is next, or null if no image is
-    // left.
+    // Returns the client whose most urgent image is next, or null if no image
+    // is left.
     const std::string* Next();
-    // Picks the first image of the client that Next() returned. `first` is the
-    // client's following image, or nullopt if the client has none.
+    // Picks the most urgent image of the client that Next() returned. `first`
+    // is the client's next image after the picked image, or nullopt if there is
+    // none.
     void Pick(std::optional<Urgency> first);
 
    private:
     ClientTurns& turns_;
     const LineId id_;
     const absl::Duration cost_;
-    Tree* const tree_;  // Null if no image waits.
+    Tree* const tree_;  // Null if no image of the line waits.
     const absl::Duration now_;
     const absl::Duration batch_;
     Place next_;
@@ -155,12 +160,12 @@ class ClientTurns {
   // a batch of the line's best size. It must be more than zero.
   void SetFirst(const LineId& line, const std::string& client,
                 const Urgency& first, absl::Duration batch);
-  // Removes the client from the line. The client must have no more images
-  // there.
+  // Removes the client from the line. The client must have no more images in
+  // the line.
   void Remove(const LineId& line, const std::string& client);
 
-  // Returns the index in `queues` of the queue that goes next. `queues` must
-  // not be empty.
+  // Returns the index of the queue in `queues` that has the next turn. `queues`
+  // must not be empty.
   int Next(absl::Span<const QueueId> queues) const;
 
   // Returns the priority classes in the order of their turns. The class that
@@ -168,8 +173,8 @@ class ClientTurns {
   // ordered by priority.
   std::array<server::Priority, server::kPriorityCount> ClassesInTurn() const;
 
-  // A line of a queue. `is_overdue` is true if the line's first client is
-  // overdue.
+  // A line in the result of LinesInTurn(). `is_overdue` is true if the first
+  // client of the line is overdue.
   struct Turn {
     BatchKey key;
     bool is_overdue = false;
@@ -202,11 +207,13 @@ class ClientTurns {
   struct Client {
     const std::string* name = nullptr;
     absl::Duration tag;
-    server::FairShares<int> models;  // Divides the client's time equally.
-    std::vector<Waiting> waiting;    // One element per line.
+    // Divides the client's time equally among models.
+    server::FairShares<int> models;
+    // Contains one element for each line in which the client waits.
+    std::vector<Waiting> waiting;
   };
   struct Class {
-    absl::Duration now;  // The virtual time.
+    absl::Duration now;  // The virtual time of the class.
     int active = 0;      // The number of waiting clients.
     absl::node_hash_map<std::string, Client> clients;
     size_t sweep_at = 64;  // Sweep() runs at this number of clients.
@@ -230,9 +237,10 @@ class ClientTurns {
   // Returns the most urgent image of the clients whose tag is below `limit`, or
   // end() if there is no such client.
   static Tree::const_iterator Earliest(const Tree& tree, absl::Duration limit);
-  // Returns the client that goes next in a tree. `now` is the virtual time, and
-  // `batch` is the duration of a batch. `least` is the smallest tag of this
-  // tree, or of all trees that are compared.
+  // Returns the client in a tree that has the next turn. `now` is the virtual
+  // time, and `batch` is the duration of a batch. `least` is the smallest tag
+  // in the tree. If several trees are compared, `least` is the smallest tag in
+  // all of them.
   static Head HeadOf(const Tree& tree, absl::Duration now, absl::Duration least,
                      absl::Duration batch);
   // Returns the first client of each line that belongs to one of `queues` and
@@ -241,15 +249,18 @@ class ClientTurns {
                           server::Priority priority) const;
   // Adds `cost` to the client's tag.
   void Add(Client* client, absl::Duration cost);
-  // Divides `cost` among the batch's clients and adds each part to the client's
-  // tag. Advances the virtual time of the clients' classes.
+  // Divides `cost` among the clients of the batch and increases the tag of each
+  // client by its part. Also advances the virtual time of the clients' classes.
   void Add(const BatchCharge& charge, absl::Duration cost);
-  // Removes the clients that have no waiting image, if their tags are at most
-  // the virtual time.
+  // Forgets each client of the class that has no waiting image, if the client's
+  // tag (see ClientTurns) is at most the virtual time of the class. If such a
+  // client returns, its tag starts at the virtual time with or without this
+  // call.
   static void Sweep(Class* of);
 
   std::array<Class, server::kPriorityCount> classes_;
-  server::FairShares<server::Priority> shares_;  // Shares of the device's time.
+  // Divides the device's time among the priority classes.
+  server::FairShares<server::Priority> shares_;
   Lines lines_;  // Each line has at least one client.
 };
 

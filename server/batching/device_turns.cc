@@ -38,8 +38,9 @@ std::optional<DeviceTurns::Turn> DeviceTurns::Member::TryTake(
     last->turns_ = nullptr;
   }
   if (turns_.taken_ >= turns_.at_once_) return std::nullopt;
-  // A free turn is granted immediately. If other members wait, `last` has
-  // therefore held the only free turn.
+  // While a turn is available, no member waits, because Grant() grants the turn
+  // immediately. If other members wait now, the only available turn is
+  // therefore the turn that `last` had.
   std::vector<QueueId> queues = turns_.Queues();
   queues.push_back(queue_);
   if (turns_.clients_.Next(queues) + 1 < static_cast<int>(queues.size())) {

@@ -68,7 +68,8 @@ class DeviceTurns {
     // exists only for such batches of the model.
     Turn Take(server::Priority priority, absl::Duration cost);
 
-    // Calls `use` with the ClientTurns under the lock and returns the result.
+    // Calls `use` with the ClientTurns while the mutex is locked. Returns the
+    // result of `use`.
     template <typename Use>
     auto With(Use use) const {
       absl::MutexLock lock(&turns_.mu_);
@@ -107,7 +108,7 @@ class DeviceTurns {
   std::vector<QueueId> Queues() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits until a turn is granted to the queue.
   void Wait(const QueueId& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Grants free turns to waiting members.
+  // Grants turns to waiting members while fewer than at_once_ turns exist.
   void Grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends the turn of a batch that took `took`. The caller must call Grant()
   // afterwards.
@@ -122,7 +123,7 @@ class DeviceTurns {
   ClientTurns clients_ ABSL_GUARDED_BY(mu_);
   std::vector<Waiter*> waiters_ ABSL_GUARDED_BY(mu_);
   int taken_ ABSL_GUARDED_BY(mu_) = 0;
-  // The number of each model, by name.
+  // Maps the name of each model to the number that identifies the model.
   std::map<std::string, int> models_ ABSL_GUARDED_BY(mu_);
   // The last number that was given to a model or queue.
   int numbers_ ABSL_GUARDED_BY(mu_) = 0;

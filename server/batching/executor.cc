@@ -18,8 +18,8 @@ namespace sfmamba::batching {
 namespace {
 
 // A classifier's batch is considered hung after kHung plus kHungImage per
-// image, twice what a slow CPU needs. A dense model's batch is considered hung
-// after kHungDenseImage per image.
+// image. kHungImage is twice the time that a slow CPU needs for an image. A
+// dense model's batch is considered hung after kHungDenseImage per image.
 constexpr absl::Duration kHung = absl::Seconds(10);
 constexpr absl::Duration kHungImage = absl::Milliseconds(100);
 constexpr absl::Duration kHungDenseImage = absl::Minutes(1);
@@ -27,8 +27,8 @@ constexpr absl::Duration kHungDenseImage = absl::Minutes(1);
 // are expected to free their memory.
 constexpr absl::Duration kRetryAfterOom = absl::Milliseconds(500);
 
-// Converts the model's error to the client's error. Keeps INVALID_ARGUMENT
-// unchanged, because the client caused it.
+// Converts the model's error to the error that the client receives. Keeps
+// INVALID_ARGUMENT unchanged, because the client caused this error.
 absl::Status ModelError(const absl::Status& error) {
   if (absl::IsInvalidArgument(error)) return error;
   if (absl::IsResourceExhausted(error)) {
@@ -67,9 +67,10 @@ model::ModelInput ToInput(const BatchTask& task) {
   return input;
 }
 
-// Creates the pool for inputs, which has memory only if all inputs of the model
-// have one size. A CPU gets memory for one batch. GPUs get memory for all
-// running and waiting inputs, up to kMostPooled.
+// Creates the pool for the model's inputs. If the inputs can have different
+// sizes, the pool has no memory. On a CPU, the pool has memory for the inputs
+// of one batch. On GPUs, the pool has memory for all running and waiting
+// inputs. The pool never exceeds kMostPooled.
 image::PixelPool MakePixelPool(const model::VisionModel& model,
                                const BatchOptions& options) {
   const model::ModelConfig& config = model.config();
@@ -84,8 +85,8 @@ image::PixelPool MakePixelPool(const model::VisionModel& model,
           static_cast<size_t>(count)};
 }
 
-// Returns the device of each context of the model. On each device, all contexts
-// of the model may run concurrently.
+// Returns the device of each context of the model. All contexts on a device may
+// run concurrently.
 std::vector<DeviceTurns*> DevicesOf(const model::VisionModel& model,
                                     Devices& devices) {
   std::map<std::string, int> contexts;

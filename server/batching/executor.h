@@ -30,9 +30,9 @@
 namespace sfmamba::batching {
 
 // Returns the time after which a running batch is considered hung. The time
-// grows with the batch size, and faster for dense models, because they run
-// images one by one. The time also grows with `longest`, the duration of the
-// longest batch so far.
+// grows with the batch size. For dense models it grows faster, because a dense
+// model runs the images of a batch one by one. The time also grows with
+// `longest`, the duration of the longest batch so far.
 absl::Duration HungAfter(model::VisionTask task, int max_batch_size,
                          absl::Duration longest = absl::ZeroDuration());
 
@@ -46,21 +46,22 @@ class Executor : private Batcher::Observer {
  public:
   using Probe = batching::Probe;
 
-  // Only the first context runs the probes and measures batches.
-  // WaitUntilPrepared() returns the errors of the warm-up.
+  // The options of an executor. Only the first context runs the probes and
+  // measures batches. WaitUntilPrepared() returns the errors of the warm-up.
   struct Options : WarmUpOptions {
     std::string name;     // The model's id.
     std::string version;  // The version's number.
     BatchOptions batch;
     // The devices, which this model shares with other models. Not null.
     std::shared_ptr<Devices> devices;
-    // Admission refuses work that would take longer than this, because a server
-    // that shuts down does not wait longer.
+    // Admission refuses work that would take longer than this timeout. A server
+    // that shuts down would not wait for the end of such work.
     absl::Duration drain_timeout = absl::InfiniteDuration();
     // Known durations of batches. If empty, the executor measures them.
     std::vector<BatchTime> times;
-    // Called at most once, when the model's device has failed permanently and
-    // all later tasks will fail. Must not block.
+    // The executor calls this function at most once, when the model's device
+    // has failed permanently. All later tasks will then fail. The function must
+    // not block.
     std::function<void(const absl::Status&)> device_failed =
         [](const absl::Status&) {};
   };
@@ -82,15 +83,15 @@ class Executor : private Batcher::Observer {
   // - QUEUE_FULL with a retry delay if there is not enough room. The error is
   //   also returned if earlier work would delay the client's images beyond
   //   drain_timeout.
-  // - CLIENT_QUOTA if the client's images would exceed
+  // - CLIENT_QUOTA if the client's images would exceed the fraction
   //   BatchOptions::client_share of the queue's room. If another client has
-  //   sent a request recently, the fraction also limits how much of the time
-  //   before the deadline and of drain_timeout the client may use.
+  //   sent a request recently, the images must also not take more than this
+  //   fraction of the time before the deadline and of drain_timeout.
   // - PREDICTED_DEADLINE_MISS if the images would not be in a batch by
   //   `request.start_by`, or not be answered by `request.deadline`.
   // Concurrent requests are checked one after another, and each check counts
-  // the room of the previous requests. A request is never refused if estimates
-  // are missing. Takes microseconds, so that every request can be admitted
+  // the room of the previous requests. Predictions without estimates never
+  // refuse a request. Takes microseconds, so that every request can be admitted
   // before its images are decoded.
   absl::StatusOr<Reservation> Admit(const AdmissionRequest& request,
                                     int64_t bytes)
@@ -120,7 +121,7 @@ class Executor : private Batcher::Observer {
   void Submit(BatchTask task);
 
   // Returns the memory pool for the pixels of images that will be submitted.
-  // The memory returns to the pool after the images' batch.
+  // The memory returns to the pool after the batch of the images has run.
   image::PixelPool& pixels() { return pixels_; }
 
   // Returns the current estimates of batch durations.
@@ -189,18 +190,20 @@ class Executor : private Batcher::Observer {
   std::atomic<int64_t> longest_nanos_{0};
 
   absl::Mutex prepare_mu_;
-  // Indexed by device name. See TurnToPrepare().
+  // Maps each device name to the mutex that TurnToPrepare() returns for the
+  // device.
   std::map<std::string, absl::Mutex> preparing_ ABSL_GUARDED_BY(prepare_mu_);
   // The number of contexts that are not prepared yet.
   int unprepared_ ABSL_GUARDED_BY(prepare_mu_);
-  absl::Status prepared_ ABSL_GUARDED_BY(prepare_mu_);  // The first error.
+  // The first error of a context, or OK.
+  absl::Status prepared_ ABSL_GUARDED_BY(prepare_mu_);
 
-  // Locked from a request's reservation until the request is admitted or
-  // refused.
+  // Admit() locks this mutex while it reserves room for a request and checks
+  // the request.
   absl::Mutex admit_mu_;
   std::string last_client_ ABSL_GUARDED_BY(admit_mu_);
   // The last time at which a request came from a different client than the
-  // request before.
+  // previous request.
   absl::Time client_changed_ ABSL_GUARDED_BY(admit_mu_) = absl::InfinitePast();
 
   image::PixelPool pixels_;

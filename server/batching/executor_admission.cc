@@ -1,4 +1,4 @@
-// Admission of requests: Executor::Admit() and its checks.
+// This file contains Executor::Admit() and its checks.
 #include <algorithm>
 #include <string>
 
@@ -11,8 +11,8 @@
 namespace sfmamba::batching {
 namespace {
 
-// The share of a client is limited until this much time has passed since the
-// last request of another client.
+// The share of a client is limited only if another client has sent a request
+// within this time.
 constexpr absl::Duration kOthersRemembered = absl::Minutes(1);
 
 }  // namespace
@@ -63,15 +63,16 @@ absl::Status Executor::CheckShare(const AdmissionRequest& request,
     client_changed_ = last_client_.empty() ? absl::InfinitePast() : now;
     last_client_ = std::string(request.client);
   }
-  // If only one client sends requests, it is not limited. With short deadlines,
-  // a limit would refuse whole batches of this client.
+  // If only one client sends requests, this client is not limited. With short
+  // deadlines, a limit would refuse whole batches of this client.
   if (now - client_changed_ > kOthersRemembered) return absl::OkStatus();
   const int64_t held = batcher_.room().clients().HeldBy(request.client);
   const double work = absl::ToDoubleSeconds(estimate.work);
   const absl::Duration drain_left =
       options_.drain_timeout - (estimate.drained - now);
-  // An admitted request may exceed drain_timeout if no other work runs before
-  // it. The remaining time is then zero.
+  // `drain_left` is negative for a request that takes longer than drain_timeout
+  // without being delayed by other work. The remaining time then counts as
+  // zero.
   const absl::Duration left =
       std::min(request.deadline - estimate.finish,
                std::max(drain_left, absl::ZeroDuration()));

@@ -15,11 +15,11 @@ namespace sfmamba::batching {
 
 class QueueRoom;
 
-// Room for images and bytes in a queue. The QueueRoom must outlive the
-// reservation.
+// Reserved room in a queue for a number of images and their bytes. The
+// QueueRoom must outlive the reservation.
 using Reservation = server::Hold<QueueRoom>;
 
-// The maximum number of waiting images and of their bytes.
+// The maximum number of waiting images, and the maximum of their total size.
 struct QueueLimits {
   int64_t items = 0;
   int64_t bytes = 0;
@@ -55,7 +55,7 @@ class QueueRoom {
   // Returns the maximum number of bytes that one request of the client may
   // take.
   int64_t most_bytes(absl::string_view client) const;
-  // Changes the limits. Reservations that exist are not affected.
+  // Changes the limits. Existing reservations are not affected.
   void SetLimits(const QueueLimits& limits);
 
   // Returns the number of images that each client has reserved.
@@ -67,7 +67,7 @@ class QueueRoom {
   void GiveBack(const Part& part);
 
   const std::string name_;
-  server::ClientShares clients_;  // Counts images.
+  server::ClientShares clients_;  // Counts the images of each client.
   server::ClientShares client_bytes_;
   mutable absl::Mutex mu_;
   QueueLimits taken_ ABSL_GUARDED_BY(mu_);

@@ -8,22 +8,23 @@ namespace sfmamba::batching {
 
 namespace {
 
-// Two smaller batches are preferred to one larger batch if they take at most 2
-// % more time. The reason is that the images of the first batch are answered
+// Two smaller batches are preferred to one larger batch if the two take at most
+// this many times as long. The images of the first batch are then answered
 // earlier.
 constexpr double kSame = 1.02;
 // A later line goes before the first line only if its batch is clearly more
 // efficient. Candidate::fullness must be higher by at least this much.
 constexpr double kClearlyFuller = 0.05;
 
-// A line whose batch may leave now. ClientTurns defines lines.
+// A line whose batch may leave now. LineId explains lines.
 struct Candidate {
   int line = 0;
   int images = 0;
   absl::Time limit;  // The time by which the first task's batch should end.
   absl::Duration median;  // The expected duration of the batch.
   absl::Duration p95;
-  double fullness = 1;  // Images per second relative to the best size.
+  // The batch's images per second, relative to a batch of the best size.
+  double fullness = 1;
 };
 
 double Fullness(const BatchCurve& curve, int images) {
@@ -33,9 +34,9 @@ double Fullness(const BatchCurve& curve, int images) {
                                           best * curve.Median(images)));
 }
 
-// Returns by how much the batches of all candidates can be delayed without
-// being late. The batches run one after another in the order of `candidates`.
-// The candidate with index `skipped` is ignored.
+// Returns by how long the batches of all candidates can be delayed if each
+// batch must still end by its limit. The batches run one after another in the
+// order of `candidates`. The candidate with index `skipped` is ignored.
 absl::Duration Slack(const std::vector<Candidate>& candidates, size_t skipped,
                      absl::Time now) {
   absl::Duration slack = absl::InfiniteDuration();
@@ -95,15 +96,15 @@ int ChooseSize(const ScheduleOptions& options, const WaitingLine& line) {
 
 namespace {
 
-// The shortest useful wait. Falling asleep and waking up alone takes about this
-// long.
+// A shorter wait is not useful, because a thread needs about this long to fall
+// asleep and wake up.
 constexpr absl::Duration kShortestWait = absl::Microseconds(100);
 
 constexpr absl::Duration kLargestMargin = absl::Milliseconds(20);
 
-// Returns how long before its latest start time the first task should start.
-// Threads wake late, especially on a busy CPU. The margin grows with the time
-// that the task may wait.
+// Returns the margin between the start of the first task and its latest start
+// time. A margin is necessary, because threads wake late, especially on a busy
+// CPU. The margin grows with the time that the task may wait.
 absl::Duration Margin(const WaitingLine& line) {
   return std::clamp((line.start_by - line.oldest) / 32, kScheduleMargin,
                     kLargestMargin);
@@ -120,7 +121,8 @@ absl::Time LeaveAt(const ScheduleOptions& options, const WaitingLine& line) {
   };
   const std::vector<int>& sizes = curve.efficient_sizes();
   const auto next = std::upper_bound(sizes.begin(), sizes.end(), line.tasks);
-  // A curve has no size above max_batch_size, so a full batch never waits.
+  // No efficient size is larger than the number of waiting tasks. Waiting would
+  // therefore not make the batch more efficient.
   if (next == sizes.end()) return absl::InfinitePast();
   if (options.mode == BatchMode::kThroughput) {
     return std::min(delayed, latest(line.tasks));
@@ -134,9 +136,9 @@ absl::Time LeaveAt(const ScheduleOptions& options, const WaitingLine& line) {
 namespace {
 
 // Returns the number of images of a trial that replaces a batch of `images`
-// images, or `images` if there should be no trial. The curve may be wrong about
-// a trial. The trial's duration is therefore assumed to be proportional to its
-// number of images.
+// images. If there should be no trial, returns `images`. The estimate for the
+// trial's size may be wrong. The trial's duration is therefore assumed to be
+// proportional to its number of images.
 int TryLarger(const ScheduleOptions& options, const WaitingLine& line,
               int images, absl::Time now) {
   const BatchCurve& curve = *line.curve;

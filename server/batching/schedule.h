@@ -12,8 +12,8 @@ enum class BatchMode {
   // A batch leaves as soon as a device is idle. It waits only if recent
   // arrivals promise a larger, more efficient batch within a short time.
   kLatency,
-  // A batch waits for its most efficient size, but at most for max_queue_delay
-  // and not beyond the most urgent deadline.
+  // A batch waits for its most efficient size. It waits at most for
+  // max_queue_delay and never beyond the most urgent deadline.
   kThroughput,
 };
 
@@ -37,17 +37,19 @@ struct ScheduleOptions {
   BatchMode mode = BatchMode::kLatency;
 };
 
-// The waiting tasks of one key, as input of Decide(). In the comments below,
-// the first task is the most urgent one.
+// The waiting tasks of one key, as input of Decide(). `tasks`, `oldest` and
+// `gap` describe the tasks of all priority classes. The first task is the most
+// urgent task of the priority class for which Decide() is called.
 struct WaitingLine {
   const BatchCurve* curve = nullptr;  // Not null.
   int tasks = 0;                      // The number of tasks, at least 1.
-  absl::Time oldest;                  // Arrival of the oldest task.
+  absl::Time oldest;                  // The arrival of the oldest task.
   // True if the line's first client is overdue, see ClientTurns. In this case,
   // no other line may go before this line.
   bool is_overdue = false;
-  absl::Time start_by;  // The latest start of the first task's batch.
-  // The latest end of the first task's batch.
+  // The time by which the first task must be in a batch.
+  absl::Time start_by;
+  // The time by which the first task's batch must have ended.
   absl::Time finish_by;
   // The moving average of the time between arrivals of tasks.
   absl::Duration gap = absl::InfiniteDuration();
@@ -63,40 +65,41 @@ struct Decision {
   absl::Time wake = absl::InfiniteFuture();
 };
 
-// Decides which batch leaves next. May be called only while a device is idle. A
-// line contains the waiting tasks of one key and priority class, see LineId.
+// Decides which batch leaves next. May be called only while a device is idle.
+// Each element of `lines` describes the waiting tasks of one key. All lines
+// belong to the same priority class and are in the order of their turns.
 //
 // - Size: the batch has the largest efficient size that the waiting tasks can
 //   fill. All waiting tasks leave together if one larger batch takes less time
-//   than two smaller batches.
-// - Trial: if `may_try` is true, the batch may have up to twice the efficient
-//   size. Enough images must wait, and no larger batch may have run recently.
-//   The first image must stay in time even if the trial's duration is
-//   proportional to its size. Trials correct wrong estimates, for example
-//   measurements on a busy machine.
-// - Waiting: a batch waits for the next efficient size while its most urgent
-//   task stays in time. With kLatency, the batch waits at most half the time of
-//   one image, and only if tasks arrive fast enough. If half the time of an
-//   image is below 0.1 ms, as for the smallest models, the batch does not wait.
-// - Line: by default, the first of `lines` goes first. `lines` must be in the
-//   order of their turns. A later line goes first if its batch is more
-//   efficient, the first line is likely to grow meanwhile, and no line becomes
-//   late. In addition, the first line must not be overdue, and at least half of
-//   its time must be left. This time runs from WaitingLine::oldest to start_by
-//   or finish_by, whichever is earlier.
+//   than two smaller batches and the second batch would not fill up soon.
+// - Trial: a trial is a batch of up to twice the efficient size. It corrects
+//   wrong estimates, for example measurements on a busy machine. The batch is a
+//   trial only if `may_try` is true, enough tasks wait, and no larger batch has
+//   run recently. The first task must stay in time even if the trial's duration
+//   is proportional to its size.
+// - Waiting: a batch waits for the next efficient size while its first task
+//   stays in time, but at most for max_queue_delay. With kLatency, the batch
+//   waits at most half the time of one image, and only if tasks arrive fast
+//   enough. If half the time of an image is below 0.1 ms, as for the smallest
+//   models, the batch does not wait.
+// - Line: by default, the first of `lines` goes first. A later line goes first
+//   if its batch is more efficient, the first line is likely to grow meanwhile,
+//   and no line becomes late. In addition, the first line must not be overdue,
+//   and at least half of its time must be left. The time of a line runs from
+//   WaitingLine::oldest to start_by or finish_by, whichever is earlier.
 Decision Decide(const ScheduleOptions& options,
                 absl::Span<const WaitingLine> lines, absl::Time now,
                 bool may_try = true);
 
-// The minimum margin between a task's start and its latest start time.
+// Each task should start at least this long before its latest start time.
 inline constexpr absl::Duration kScheduleMargin = absl::Milliseconds(1);
 
 // Returns the number of images that the line's next batch would have if it left
 // now.
 int ChooseSize(const ScheduleOptions& options, const WaitingLine& line);
 
-// Returns when a batch of the line should leave. The time is not after now if
-// the batch should leave immediately.
+// Returns the time when a batch of the line should leave. If this time has
+// passed, the batch should leave immediately.
 absl::Time LeaveAt(const ScheduleOptions& options, const WaitingLine& line);
 
 }  // namespace sfmamba::batching

@@ -5,8 +5,9 @@
 namespace sfmamba::batching {
 namespace {
 
-// If there are this many keys, a new key first removes all keys without tasks.
-// Until then such keys stay, because their arrival gaps are still useful.
+// When there are this many keys, the next new key removes all keys without
+// tasks. Before, keys without tasks stay, because their arrival gaps are still
+// useful.
 constexpr size_t kMaxKeys = 256;
 
 }  // namespace

@@ -36,7 +36,8 @@ class ArrivalGap {
   }
 
   // Returns the average, or an infinite duration if fewer than two tasks have
-  // arrived. Grows while no task arrives.
+  // arrived. If the last arrival is longer ago than the average, returns the
+  // time since the last arrival.
   absl::Duration Mean(absl::Time now) const {
     return std::max(mean_, now - last_);
   }
@@ -55,7 +56,7 @@ class ArrivalGap {
 // Thread-compatible.
 class WaitingTasks {
  public:
-  // Sorted by urgency, with the most urgent task first.
+  // A sorted map of tasks with the most urgent task first.
   using Tasks = std::map<Urgency, BatchTask>;
 
   // The tasks of one key and one priority class. See LineId.
@@ -74,11 +75,11 @@ class WaitingTasks {
     const BatchTask& task(const Urgency& urgency) const {
       return *order_.find(urgency)->second;
     }
-    // Returns the tasks of each client that has tasks.
+    // Returns the tasks of each client. Contains only clients that have tasks.
     const absl::flat_hash_map<std::string, Tasks>& clients() const {
       return clients_;
     }
-    // Returns the client's tasks, or an empty map.
+    // Returns the client's tasks, or an empty map if there are none.
     const Tasks& Of(absl::string_view client) const;
 
    private:
@@ -90,9 +91,9 @@ class WaitingTasks {
 
   // The tasks of one key.
   struct KeyTasks {
-    std::array<Line, server::kPriorityCount> lines;  // By Priority.
-    // The arrival times of the key's tasks by task number, with the oldest
-    // first.
+    std::array<Line, server::kPriorityCount> lines;  // Indexed by Priority.
+    // Maps the number of each task of the key to the task's arrival time. The
+    // oldest task is first, because it has the lowest number.
     std::map<uint64_t, absl::Time> arrivals;
     ArrivalGap gap;
 
@@ -145,10 +146,11 @@ class WaitingTasks {
   }
 
   std::map<BatchKey, KeyTasks> keys_;
-  // The arrival times of all tasks, by priority and task number.
+  // Maps the number of each task to the task's arrival time, separately for
+  // each priority.
   std::array<std::map<uint64_t, absl::Time>, server::kPriorityCount> arrivals_;
   std::array<int64_t, server::kPriorityCount> bytes_ = {};
-  // The tasks that have a deadline, by deadline and task number.
+  // The tasks that have a deadline, sorted by deadline and then by task number.
   std::map<std::pair<absl::Time, uint64_t>, TaskId> deadlines_;
   uint64_t added_ = 0;  // The number of tasks added so far.
 };

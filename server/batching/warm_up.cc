@@ -60,11 +60,11 @@ std::optional<DeviceTurns::Turn> WarmUp::TakeTurn(absl::Duration cost) {
 }
 
 absl::Status WarmUp::Prepare(BatchRunner& runner, bool is_first) {
-  // A CPU runs the images of a batch one by one. On a CPU, a context is
-  // prepared for only one image in two cases. In the first case, other models
-  // serve. In the second case, the first context has already prepared what all
-  // contexts share. If this model warms up in the background, the probes
-  // prepare the context, so that other models do not wait.
+  // On a CPU, a context is prepared for only one image in two cases. In the
+  // first case, other models serve requests and should not wait long. In the
+  // second case, another context has already prepared the parts that all
+  // contexts share. If other models serve requests and there are probes, the
+  // probes prepare the context, so this function need not.
   const bool one = on_cpu_ && (turns_ != nullptr || !is_first);
   if (one && turns_ != nullptr && !options_.probes.empty()) {
     return absl::OkStatus();

@@ -21,7 +21,7 @@ namespace sfmamba::batching {
 
 // An image and a check of the model's result for the image.
 struct Probe {
-  std::vector<uint8_t> pixels;  // [height, width, 3] RGB.
+  std::vector<uint8_t> pixels;  // RGB values, [height, width, 3].
   int height = 0, width = 0;
   std::function<absl::Status(const model::Result& result)> check;
 
@@ -40,15 +40,15 @@ struct WarmUpOptions {
   // durations are unknown. The durations of sizes that are not measured are
   // learned while serving.
   absl::Duration profile_budget;
-  // Images that run after the first context is prepared. If a run or a check
-  // fails, the warm-up fails.
+  // Test images that the model runs after its first context is prepared. If a
+  // run or a check fails, the warm-up fails.
   std::vector<Probe> probes;
-  // Must be set if other models serve requests at the same time, and must stay
-  // valid until the model is prepared. On a CPU, the probes run on this thread,
-  // in parallel with the batches of other models. All other preparation and
-  // measurement waits for turns on the device, with the lowest priority. On a
-  // CPU, only short turns are used. The durations of larger batches are then
-  // learned while serving.
+  // A thread for work in the background. `background` must be set if other
+  // models serve requests at the same time, and must stay valid until the model
+  // is prepared. On a CPU, the probes then run on this thread, in parallel with
+  // the batches of other models. All other preparation and measurement waits
+  // for turns on the device, with the lowest priority. Batches that would take
+  // long are not measured. Their durations are learned while serving.
   server::Worker* background = nullptr;
   // Called repeatedly while contexts are prepared and batches are measured. If
   // the function returns true, the warm-up ends with CANCELLED.
@@ -65,8 +65,8 @@ class WarmUp {
 
   // `options` and `config` must outlive this object. `on_cpu` is true if the
   // model runs on a CPU, which computes at most one image per usable CPU at a
-  // time. `turns` hands out turns on the device. It is null if no other model
-  // serves requests.
+  // time. `turns` hands out turns on the device. If no other model serves
+  // requests, `turns` is null.
   WarmUp(const WarmUpOptions& options, const model::ModelConfig& config,
          int max_batch_size, bool on_cpu, DeviceTurns::Member* turns);
 
@@ -91,8 +91,9 @@ class WarmUp {
   std::optional<DeviceTurns::Turn> TakeTurn(absl::Duration cost);
   absl::Status RunProbesHere(BatchRunner& runner, bool takes_turns);
   // Runs batches of `images` images until their duration is known, and returns
-  // the duration. `expected` is the expected duration. Subtracts the time spent
-  // from `left`. Returns nullopt if a run fails.
+  // this duration. `expected` is the expected duration. `left` is the remaining
+  // time for measurements, from which the spent time is subtracted. Returns
+  // nullopt if a run fails.
   absl::StatusOr<std::optional<absl::Duration>> MeasureSize(
       BatchRunner& runner, int images, absl::Duration expected,
       absl::Duration* left);
