@@ -39,7 +39,7 @@ bool ClientShares::IsShare(double amount, double free) const {
 int64_t ClientShares::MostAlone(int64_t all) const {
   if (IsShare(all, 0)) return all;
   const int64_t most = all * (times_free_ / (1 + times_free_));
-  // `most` may have been rounded up by 1.
+  // Rounding may have made `most` too large by 1.
   return IsShare(most, all - most) ? most : most - 1;
 }
 

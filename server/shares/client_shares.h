@@ -16,10 +16,12 @@ namespace sfmamba::server {
 absl::string_view ClientOf(absl::string_view peer);
 
 // Limits how much of a shared resource one client may use. Examples are the
-// room in a queue or the time before a deadline. A client may hold at most
-// `most_alone` / (1 - `most_alone`) times the free amount. A single client can
-// therefore fill the fraction `most_alone` of the resource. Several greedy
-// clients get equal shares. A part always stays free for the next client.
+// room in a queue or the time before a deadline. The limit for a client is the
+// unused amount of the resource, multiplied by `most_alone` / (1 -
+// `most_alone`). If `most_alone` is 0.5, for example, a client may hold as much
+// as is unused. A single client can therefore fill the fraction `most_alone` of
+// the resource. If several clients take as much as possible, they get equal
+// shares. A part of the resource always stays unused for the next client.
 // Source: dynamic thresholds for shared memory (Choudhury and Hahne, IEEE/ACM
 // Transactions on Networking 6(2), 1998).
 //
@@ -30,15 +32,16 @@ class ClientShares {
   explicit ClientShares(double most_alone);
 
   // Counts `amount` as held by `client` until GiveBack(). Returns false and
-  // counts nothing if the client would exceed its share. `free` is the free
-  // amount of the resource before this call. The caller may pass the free
-  // amount after this call instead. This limits large amounts more strictly.
+  // counts nothing if the client would then hold more than its share of the
+  // resource. The share is computed from `free`, the unused amount of the
+  // resource. The caller may subtract `amount` from `free` before the call. The
+  // share is then smaller, above all if `amount` is large.
   bool Take(absl::string_view client, int64_t amount, int64_t free);
   // Subtracts `amount`, which is at most the amount that the client holds.
   void GiveBack(absl::string_view client, int64_t amount);
 
-  // Returns true if a client may hold `amount` in total while `free` is the
-  // free amount of the resource. See Take() for `free`.
+  // Returns true if `amount` is at most the share of one client. `free` is the
+  // unused amount of the resource, see Take().
   bool IsShare(double amount, double free) const;
 
   // Returns the largest amount that a single client may hold of a resource of

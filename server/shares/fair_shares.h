@@ -9,12 +9,13 @@
 
 namespace sfmamba::server {
 
-// Tracks in virtual time how much service each flow (for example a client) has
-// received. If a resource always serves the waiting flow with the lowest
-// StartOf(), the flows share the resource in the ratio of kPriorityShares. An
-// idle flow earns no credit, because its next service starts no earlier than
-// the virtual time now(). Source: start-time fair queueing (Goyal, Vin and
-// Cheng, 1996).
+// Tracks how much service each flow (for example a client) has received. The
+// unit is virtual time. This is the cost of a service divided by the weight of
+// its priority in kPriorityShares. If a resource always serves the waiting flow
+// with the lowest StartOf(), the flows share the resource in the ratio of these
+// weights. An idle flow earns no credit, because its next service starts no
+// earlier than the virtual time now(). Source: start-time fair queueing (Goyal,
+// Vin and Cheng, 1996).
 //
 //   const Flow next = ...;  // The waiting flow with the lowest StartOf().
 //   shares.AdvanceTo(shares.StartOf(next));
@@ -40,8 +41,8 @@ class FairShares {
                         Priority priority) {
     return served_[flow] = StartOf(flow) + Weighted(cost, priority);
   }
-  // Changes an earlier charge by `more`, which may be negative. Ignores a flow
-  // that was forgotten.
+  // Adds `more`, which may be negative, to an earlier charge of the flow. Does
+  // nothing if Forget() was called for the flow.
   void Correct(const Flow& flow, absl::Duration more, Priority priority) {
     const auto it = served_.find(flow);
     if (it != served_.end()) it->second += Weighted(more, priority);

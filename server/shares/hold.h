@@ -7,7 +7,8 @@
 
 namespace sfmamba::server {
 
-// The retry delay for a client if other requests hold the resource.
+// If a request is refused because other requests hold a resource, the error
+// asks the client to retry after this delay.
 inline constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
 
 // Owns an amount of a resource that an Account has handed out. Release() or the

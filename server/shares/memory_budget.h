@@ -14,10 +14,14 @@ namespace sfmamba::server {
 
 // The purpose for which a request holds memory.
 enum class MemoryUse {
-  kMessage,  // The request's message, until all its images are decoded.
-  kDecode,   // The decoders' working memory.
-  kInput,    // The model's inputs, until their batch has run.
-  kAnswer,   // The model's results, then the responses until they are sent.
+  // The message of the request. It is held until all its images are decoded.
+  kMessage,
+  // The working memory of the decoders.
+  kDecode,
+  // The inputs of the model. They are held until their batch has run.
+  kInput,
+  // The results of the model, then the responses until they are sent.
+  kAnswer,
 };
 inline constexpr int kMemoryUseCount = 4;
 
@@ -30,14 +34,16 @@ class MemoryBudget;
 // hold.
 using MemoryHold = Hold<MemoryBudget>;
 
-// Limits the memory that all requests hold together. A quarter of the budget is
-// for the messages that the transport holds. Messages of requests in progress
-// may take about half of this quarter. The transport can therefore always
-// continue to read. Another part is reserved for decoding. Images that wait to
-// be decoded can therefore not use up the memory that decoding needs. The
-// messages, inputs and answers of requests share the remaining budget. One
-// eighth of this shared part is available only to holds of at most kSmallHold.
-// A few large requests therefore cannot block small ones.
+// Limits the memory that all requests hold together. The budget has three
+// parts:
+// - A quarter is for the messages that the transport (such as gRPC) holds. The
+//   messages of requests in progress may take about half of this quarter. The
+//   transport can therefore always continue to read.
+// - `decode_bytes` are reserved for decoding. Images that wait to be decoded
+//   can therefore not use up the memory that decoding needs.
+// - The messages, inputs and answers of requests share the rest. One eighth of
+//   the rest is available only to holds of at most kSmallHold. A few large
+//   requests therefore cannot block small ones.
 //
 // Thread-safe. No method blocks. Take() returns an error if too little memory
 // is free. Memory for decoding is never refused, because the decode pool limits
@@ -54,12 +60,12 @@ class MemoryBudget {
     Part Split(int64_t some_bytes);
   };
 
-  // `decode_bytes` is the part reserved for decoding. It must be at most three
-  // quarters of `bytes`.
+  // `decode_bytes` is the part of the budget for decoding. It must be at most
+  // three quarters of `bytes`.
   MemoryBudget(int64_t bytes, int64_t decode_bytes);
 
   int64_t bytes() const { return bytes_; }
-  // Returns the size of the transport's part, in bytes.
+  // Returns the size of the transport's part of the budget, in bytes.
   int64_t transport_bytes() const { return bytes_ / 4; }
   // Returns the maximum size of one request's message, in bytes.
   int64_t most_of_message() const { return transport_bytes() / 2; }
