@@ -79,7 +79,8 @@ void FairPool::Loop() {
     std::optional<Work> work = Next();
     if (!work.has_value()) {
       if (stopping_ && queue_.size() == 0) {
-        changed_.SignalAll();  // Other threads may still wait for a piece.
+        // Wakes the threads that still wait for a piece, so that they end, too.
+        changed_.SignalAll();
         return;
       }
       changed_.Wait(&mu_);
@@ -95,7 +96,7 @@ void FairPool::Loop() {
       work->run();
     } catch (...) {
     }
-    work->run = nullptr;  // Destroys the captures outside the lock.
+    work->run = nullptr;  // Destroys the captures while mu_ is unlocked.
     mu_.Lock();
     --busy_;
     long_ -= is_long;

@@ -19,10 +19,11 @@
 namespace sfmamba::server {
 
 // Runs pieces of work on a fixed number of threads, in the order of a
-// FairQueue. The running pieces hold at most `memory_bytes`. No thread waits
-// for memory if another piece fits. If every thread runs a long piece, an
-// additional thread runs short pieces. Short pieces therefore never wait for
-// long ones.
+// FairQueue. Together, the running pieces hold at most `memory_bytes`. If too
+// little memory is free for the next piece, other pieces may run first, see
+// FairQueue::Pop(). If every thread runs a long piece, an additional thread
+// runs short pieces. Short pieces therefore need not wait until a long piece
+// ends.
 //
 // The pool accepts all work. The caller must limit the number of waiting
 // pieces. Thread-safe, and no method blocks. The destructor finishes all
@@ -30,15 +31,18 @@ namespace sfmamba::server {
 class FairPool {
  public:
   struct Options {
-    std::string name = "pool";  // Names the threads for ps and debuggers.
+    std::string name = "pool";  // The threads' name in ps and debuggers.
     int threads = 1;
-    // The maximum memory of the running pieces. A piece that needs more memory
-    // counts as this much and runs alone.
+    // The maximum memory of all running pieces together, in bytes. A piece that
+    // needs more counts as `memory_bytes`. No other piece that needs memory
+    // then runs at the same time.
     int64_t memory_bytes = std::numeric_limits<int64_t>::max();
-    // If the expected time of a piece exceeds this, the piece is long.
+    // A piece is long if its expected time exceeds this duration.
     absl::Duration long_piece = absl::InfiniteDuration();
-    absl::Duration round = absl::Milliseconds(5);         // See FairQueue.
-    std::function<absl::Time()> clock = base::SteadyNow;  // For deadlines.
+    // Passed to the constructor of FairQueue.
+    absl::Duration round = absl::Milliseconds(5);
+    // Returns the current time, which is compared with Work::deadline.
+    std::function<absl::Time()> clock = base::SteadyNow;
   };
 
   explicit FairPool(Options options);
@@ -56,8 +60,8 @@ class FairPool {
   // See FairQueue::Expedite().
   void Expedite(uint64_t group) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns the expected time until work of `cost` in a new group would be
-  // finished.
+  // Returns the expected time from now until a new group would be finished.
+  // `cost` is the time that all work of the group takes on one thread.
   absl::Duration Wait(absl::Duration cost, Priority priority,
                       absl::Time deadline) const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -68,12 +72,13 @@ class FairPool {
 
  private:
   void Loop();  // The body of each thread.
-  // Returns true if one more thread may start a piece. The additional thread
-  // may start only short pieces.
+  // Returns true if one more thread may start a piece. If Options::threads
+  // pieces already run, all of them must be long, and the next piece must be
+  // short.
   bool MayStart() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Wakes one thread if a thread may start a piece. Called when a piece is
-  // added or starts. A thread that ends a piece looks for the next piece
-  // itself.
+  // Wakes one thread if a piece waits and MayStart() is true. Called when a
+  // piece is added and when a thread starts a piece. A thread that ends a piece
+  // looks for the next piece itself.
   void WakeOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Removes and returns the next piece that may run now, or returns nullopt if
   // there is none.
@@ -83,12 +88,13 @@ class FairPool {
   std::atomic<uint64_t> next_group_{1};
 
   mutable absl::Mutex mu_;
-  // Signalled if one more thread may start a piece or stopping_ changes.
+  // Signalled when one more thread may start a piece or stopping_ changes.
   absl::CondVar changed_;
   FairQueue queue_ ABSL_GUARDED_BY(mu_);
   int64_t free_bytes_ ABSL_GUARDED_BY(mu_);
-  int busy_ ABSL_GUARDED_BY(mu_) = 0;  // Number of threads that run a piece.
-  // Number of threads that run a long piece.
+  // The number of threads that run a piece.
+  int busy_ ABSL_GUARDED_BY(mu_) = 0;
+  // The number of threads that run a long piece.
   int long_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   // Last, because the threads use all members above.

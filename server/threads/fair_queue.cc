@@ -7,7 +7,8 @@ namespace sfmamba::server {
 namespace {
 
 constexpr int64_t kFrontRound = -1;
-// At least this much work may overtake a piece that waits for memory.
+// A piece that waits for memory may always be overtaken by work of this cost,
+// even if the piece itself takes less time.
 constexpr absl::Duration kLeastOvertaken = absl::Milliseconds(5);
 // The virtual time of the queue increases by 1/kAging of the cost of each piece
 // that Pop() returns. The place of a new group starts at the virtual time. With

@@ -19,10 +19,11 @@ namespace sfmamba::server {
 // A piece of work that one thread runs without a pause.
 struct Work {
   uint64_t group = 0;  // The request that the piece belongs to.
-  Priority priority = Priority::kNormal;  // Equal for all pieces of a group.
-  absl::Duration cost;                    // The expected time on one thread.
+  // All pieces of a group have the same priority.
+  Priority priority = Priority::kNormal;
+  absl::Duration cost;  // The expected run time of the piece.
   absl::Time deadline = absl::InfiniteFuture();
-  int64_t bytes = 0;  // The memory that the piece holds while it runs.
+  int64_t bytes = 0;  // The memory that the piece holds while running.
   absl::AnyInvocable<void()> run;
 };
 
@@ -30,41 +31,45 @@ struct Work {
 // large ones. Groups that have received little service run before groups that
 // have received much.
 //
-// Each piece has a virtual finish time, called its place. The piece with the
-// lowest place runs next. A place is a start value plus the piece's weighted
-// cost. The weighted cost is the cost divided by the weight of the priority,
-// which is 8, 3 or 1. The start value is the place of the group's previous
-// piece or the virtual time of the queue, whichever is higher. The virtual time
-// increases by 1/96 of the cost of each piece that Pop() returns. This has the
-// following effects:
-// - A small piece overtakes larger pieces of other groups.
-// - After Pop() has returned work of 32 times the cost of a NORMAL piece, newly
-//   pushed pieces no longer overtake this piece.
-// - Groups that wait together share the threads in the ratio 8:3:1.
-// - No group starves. A group of priority HIGH gets at least 1/12 of the
-//   threads' time, NORMAL 1/32 and LOW 1/96.
+// Each piece has a place, which is a virtual finish time. The piece with the
+// lowest place runs next. A place is the sum of two durations:
+// - The start is the place of the group's previous piece or the virtual time of
+//   the queue, whichever is higher.
+// - The weighted cost is the cost of the piece divided by the weight of its
+//   priority. The weights are 8 for HIGH, 3 for NORMAL and 1 for LOW.
 //
-// Places are rounded down to multiples of a length called a round. Among pieces
-// of the same round, the priority and then the deadline decide. Expired pieces
-// run before all others, because they take no time.
+// Each piece that Pop() returns increases the virtual time of the queue by 1/96
+// of the cost of the piece. These rules have the following effects:
+// - A small piece overtakes larger pieces of other groups.
+// - A NORMAL piece cannot be overtaken forever. New pieces no longer overtake
+//   it after Pop() has returned work of 32 times its cost.
+// - Groups that wait together share the threads in the ratio of their weights.
+// - No group starves. A HIGH group gets at least 1/12 of the threads' time, a
+//   NORMAL group 1/32 and a LOW group 1/96.
+//
+// Places are rounded down to multiples of a length that is called a round. If
+// pieces have the same rounded place, the highest priority runs first, then the
+// earliest deadline. Pieces whose deadline has passed run before all others,
+// because they take no time.
 //
 // The class has no clock and no thread. Thread-compatible.
 class FairQueue {
  public:
-  // `round` is the length of a round, as cost divided by weight. In one round,
-  // a group of priority NORMAL receives work of three times this cost, because
-  // its weight is 3. The default fits a few ordinary photographs, or a small
-  // part of a large photograph.
+  // `round` is the length of a round in virtual time, which is cost divided by
+  // weight. In one round, a NORMAL group receives work of three times this
+  // cost, because its weight is 3. The default fits a few ordinary photographs
+  // or a small part of a large photograph.
   explicit FairQueue(absl::Duration round = absl::Milliseconds(5))
       : round_(round) {}
 
   void Push(Work work);
 
-  // Removes and returns the next piece that holds at most `free_bytes` and
-  // takes at most `longest`. Returns nullopt if no waiting piece fits. Only a
-  // limited amount of work may overtake a piece that needs more memory. The
-  // limit is the cost of this piece, but at least 5 ms. Beyond the limit, Pop()
-  // returns nullopt until enough memory is free for the piece.
+  // Removes and returns the first piece that holds at most `free_bytes` and
+  // takes at most `longest`. Returns nullopt if no waiting piece fits. If a
+  // piece needs more than `free_bytes`, later pieces may overtake it until
+  // their total cost reaches a limit. The limit is the cost of the overtaken
+  // piece, but at least 5 ms. After this, Pop() returns no later piece until
+  // `free_bytes` suffices for the overtaken piece.
   std::optional<Work> Pop(absl::Time now, int64_t free_bytes,
                           absl::Duration longest = absl::InfiniteDuration());
 
@@ -77,15 +82,16 @@ class FairQueue {
   // groups, whose pieces take no time.
   void Expedite(uint64_t group);
 
-  // Returns the cost of the waiting work that would run before a new piece of a
-  // new group.
+  // Returns the cost of the waiting work that would run before a new piece. The
+  // parameters describe this piece, which would be the first of a new group.
   absl::Duration WorkBefore(absl::Duration cost, Priority priority,
                             absl::Time deadline) const;
 
   int size() const { return static_cast<int>(order_.size()); }
 
  private:
-  // The order of the pieces:
+  // The position of a piece in the order. Two positions are compared by these
+  // values, the most important first:
   //   1. the round of the place, see FairQueue
   //   2. the priority
   //   3. the deadline
@@ -93,8 +99,8 @@ class FairQueue {
   using Key = std::tuple<int64_t, Priority, absl::Time, uint64_t>;
   struct Entry {
     Work work;
-    // The cost of the work that has run before the piece although the piece was
-    // first. This happens if too little memory is free for the piece.
+    // The total cost of later pieces that ran before this piece because too
+    // little memory was free for this piece.
     absl::Duration overtaken;
   };
   using Order = std::map<Key, Entry>;
@@ -110,8 +116,8 @@ class FairQueue {
   uint64_t pushed_ = 0;
   absl::Duration waiting_;  // The total cost of order_.
 
-  // The place of each group's last piece. A new group starts at the virtual
-  // time now().
+  // Stores the place of each group's last piece. A new group starts at the
+  // virtual time of the queue, which is shares_.now().
   FairShares<uint64_t> shares_;
   // The number of unfinished pieces of each group.
   absl::flat_hash_map<uint64_t, int> pieces_;

@@ -46,14 +46,15 @@ class SteadyCondVar {
     return true;
   }
 
-  // Wakes one waiting thread, or all waiting threads. Signalling is faster if
-  // the caller does not hold the mutex, because a woken thread must lock it.
+  // Signal() wakes one waiting thread, and SignalAll() wakes all of them. Both
+  // are faster if the caller does not hold the mutex, because a woken thread
+  // must lock the mutex.
   void Signal() { changed_.notify_one(); }
   void SignalAll() { changed_.notify_all(); }
 
  private:
-  // Clang's thread safety analysis does not know that `mu` is the mutex that
-  // the predicate requires.
+  // Calls `holds` without Clang's thread safety analysis. The analysis does not
+  // see that Await() holds the mutex that `holds` needs.
   template <typename Predicate>
   static bool Call(const Predicate& holds) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return holds();

@@ -72,7 +72,7 @@ void Worker::Loop() {
       const bool stopped = stopping_;
       mu_.Unlock();
       job(stopped);
-      job = nullptr;  // Destroys the captures outside the lock.
+      job = nullptr;  // Destroys the captures while mu_ is unlocked.
       mu_.Lock();
     } else if (stopping_) {
       return;

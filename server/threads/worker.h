@@ -27,27 +27,29 @@ class Worker {
   // If `stopped` is true, the job must not do its work. It should only report
   // that the work was not done.
   using Job = std::function<void(bool stopped)>;
-  // Returns the pause before the next call.
+  // A routine returns the pause until its next call.
   using Routine = std::function<absl::Duration()>;
 
   struct Options {
     std::string name;  // The name of the thread.
     // The maximum number of waiting jobs. Push() refuses further jobs.
     size_t most_waiting = std::numeric_limits<size_t>::max();
-    // Called on the thread before any job or routine.
+    // Called once on the thread, before any job or routine.
     std::function<void()> start = [] {};
   };
 
   explicit Worker(Options options);
-  // Calls `fn` repeatedly, with a pause of `period` before each call.
+  // Calls `fn` repeatedly on the thread, with a pause of `period` before each
+  // call.
   Worker(std::string name, absl::Duration period, std::function<void()> fn);
   ~Worker();
 
   // Returns false and drops the job if too many jobs wait or the worker is
   // stopping.
   bool Push(Job job) ABSL_LOCKS_EXCLUDED(mu_);
-  // Calls `fn` on the worker's thread and waits until `fn` has returned. The
-  // worker must accept the job, see Push().
+  // Calls `fn` on the worker's thread and waits until `fn` has returned. May be
+  // called only if Push() would accept a job, because the call would never
+  // return if Push() refused the job.
   void Run(absl::FunctionRef<void()> fn);
   // Starts to call the routine repeatedly. The first call is after `pause`.
   // Repeat() may be called only once.
