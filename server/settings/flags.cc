@@ -16,7 +16,8 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 
-// Returns the field for the flag, or null.
+// Returns the field that the flag `name` sets, or null if there is no such
+// flag.
 const FieldDescriptor* FindFlag(const std::string& name) {
   const FieldDescriptor* setting =
       v1::ServerConfig::descriptor()->FindFieldByName(name);
@@ -45,7 +46,7 @@ bool IsTextList(const FieldDescriptor& field) {
          field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
 }
 
-// Returns the word that stands for the value in the help text, for example
+// Returns the placeholder for the flag's value in the help text, for example
 // "BYTES" or "auto|cpu|cuda".
 std::string Placeholder(const FieldDescriptor& field) {
   const v1::Setting& setting = SettingOf(field);
@@ -162,7 +163,7 @@ void ApplyFlags(const CommandLine& command_line, v1::ServerConfig* config) {
   std::set<const FieldDescriptor*> given;
   for (const auto& [field, text] : command_line.settings) {
     v1::ServerConfig one;
-    // ParseFlags() has already checked the text.
+    // This cannot fail, because ParseFlags() has already checked the text.
     SetFromText(*field, text, &one).IgnoreError();
     const bool again = !given.insert(field).second;
     if (!again || !IsTextList(*field)) {

@@ -10,8 +10,9 @@ struct RemovedSetting {
   absl::string_view instead;
 };
 
-// If the protos reserved the names of removed settings, protobuf's parser would
-// silently skip these fields. The protos therefore reserve only the numbers.
+// Settings of earlier versions, each with its replacement. The protos reserve
+// only the numbers of these settings. If the protos also reserved the names,
+// protobuf's parser would silently skip the settings.
 constexpr RemovedSetting kRemovedSettings[] = {
     {"canary_percent",
      "divide requests between two Deployments by a weighted route"},

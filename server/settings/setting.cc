@@ -109,7 +109,7 @@ double NumberOf(const FieldDescriptor& field, absl::string_view text) {
   return absl::SimpleAtod(WithoutSuffix(field, text), &number) ? number : NAN;
 }
 
-// Returns true if `number` is in the range of the field's options.
+// Returns true if `number` is in the range that the options of `field` state.
 bool IsInRange(const FieldDescriptor& field, double number) {
   absl::string_view range = SettingOf(field).range();
   if (!std::isfinite(number)) return false;
@@ -142,8 +142,8 @@ std::string TextOf(const Message& message, const FieldDescriptor& field,
 
 bool IsAllowed(const FieldDescriptor& field, const std::string& text) {
   const v1::Setting& setting = SettingOf(field);
-  // Protobuf's text format accepts any number for an enum, even if no value has
-  // this number.
+  // TextOf() prints an enum value without a name as a number. No such value is
+  // allowed.
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
     return field.enum_type()->FindValueByName(text) != nullptr;
   }

@@ -10,9 +10,9 @@
 #include "google/protobuf/message.h"
 #include "sfmamba/v1/setting.pb.h"
 
-// Functions that set message fields from text. The help, default and range of
-// each setting are field options in config.proto and server_config.proto. The
-// functions read these options by reflection.
+// The functions in this header set message fields from text. The help, default
+// and range of each setting are field options in config.proto and
+// server_config.proto. The functions read these options by reflection.
 namespace sfmamba::server {
 
 const v1::Setting& SettingOf(const google::protobuf::FieldDescriptor& field);
@@ -35,9 +35,9 @@ bool IsGroup(const google::protobuf::FieldDescriptor& field);
 // cpu or cuda". Returns "" if every value of the type is allowed.
 std::string DescribeRange(const google::protobuf::FieldDescriptor& field);
 
-// Describes the default, such as "30s". If the default is computed, says from
-// what, for example "the weights', else 256". Returns "" if there is no
-// default.
+// Describes the default of `field`, such as "30s". If the default is computed,
+// the result names the source, for example "the weights', else 256". Returns ""
+// if there is no default.
 std::string DescribeDefault(const google::protobuf::FieldDescriptor& field);
 
 // Sets `field` of `message` to the value in `text`. setting.proto describes the
@@ -48,8 +48,8 @@ absl::Status SetFromText(const google::protobuf::FieldDescriptor& field,
                          absl::string_view text,
                          google::protobuf::Message* message);
 
-// Does the same as SetFromText(), but appends to a list. If the list contains
-// numbers, an empty `text` is an error.
+// Sets `field` like SetFromText(), but appends the values if `field` is a list.
+// If the list contains numbers, an empty `text` is an error.
 absl::Status AddFromText(const google::protobuf::FieldDescriptor& field,
                          absl::string_view text,
                          google::protobuf::Message* message);
@@ -59,7 +59,7 @@ absl::Status AddFromText(const google::protobuf::FieldDescriptor& field,
 void SetDefaults(google::protobuf::Message* message);
 
 // Returns INVALID_ARGUMENT if a field is out of range. Fields inside groups are
-// checked too. The error contains the first such field, its value and the
+// checked too. The error contains the first invalid field, its value and the
 // expected values.
 absl::Status CheckRanges(const google::protobuf::Message& message);
 

@@ -11,11 +11,13 @@ namespace sfmamba::server {
 
 // The result of WithPlainValues(), which is text in protobuf's text format.
 struct PlainText {
-  // A value that was replaced. Lines and columns start at 0.
+  // A value that was replaced. The numbers of lines and columns start at 0.
   struct Change {
     int line = 0;
-    int column = 0;  // The end of the new value in the new text.
-    int longer = 0;  // The new length minus the old length.
+    // The column in the new text where the new value ends.
+    int column = 0;
+    // The new value's length minus the old value's length.
+    int longer = 0;
   };
 
   // Converts a column of the new text to a column of the original text.
@@ -25,11 +27,12 @@ struct PlainText {
   std::vector<Change> changes;
 };
 
-// Rewrites durations such as "5s" and sizes such as "32MiB" for protobuf's
-// parser. In `text`, these values are written as in flags, with or without
-// quotes. `message` is the type of the message. Returns INVALID_ARGUMENT with
-// line, column and field if a duration or size is malformed. Other errors are
-// left to protobuf's parser.
+// Converts `text` to protobuf's text format. In `text`, durations and sizes are
+// written as in flags, for example 5s or 32MiB, with or without quotes.
+// `message` is the type of the message that `text` contains. Returns
+// INVALID_ARGUMENT with line, column and field if a duration or size is
+// malformed. Other errors are not reported, because protobuf's parser finds
+// them.
 absl::StatusOr<PlainText> WithPlainValues(
     const std::string& text, const google::protobuf::Descriptor& message);
 

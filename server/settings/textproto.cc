@@ -18,7 +18,8 @@ namespace {
 // Some Windows editors write these bytes at the start of a UTF-8 file.
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-// The start of the file that replaces a large file in Git LFS.
+// Git LFS replaces a large file with a small pointer file, which starts with
+// this text.
 constexpr absl::string_view kLfsPointer =
     "version https://git-lfs.github.com/spec/";
 
