@@ -7,13 +7,13 @@ namespace sfmamba::server {
 // hard limit.
 void RaiseDescriptorLimit();
 
-// Opens /dev/null for each of standard input, output and error that is closed.
-// If one stayed closed, a new connection could get its descriptor number and
-// would then receive the log's output.
+// Opens /dev/null in place of each standard stream (input, output or error)
+// that is closed. If standard error stayed closed, a new connection could get
+// descriptor number 2. Output for standard error would then go to the client.
 void FillStandardDescriptors();
 
-// Returns the maximum number of open file descriptors. Every descriptor is
-// below this number.
+// Returns the maximum number of open file descriptors, or 0 if the limit cannot
+// be read. Every descriptor is below this number.
 int DescriptorLimit();
 
 }  // namespace sfmamba::server

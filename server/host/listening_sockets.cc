@@ -53,8 +53,9 @@ int PortOf(int fd) {
 }
 
 // Returns a socket that listens at `address` and `port`, or -1 with errno set.
-// SO_REUSEPORT is not set, because a second server on the port would silently
-// take half of the connections.
+// The socket does not use SO_REUSEPORT. With SO_REUSEPORT, a second server
+// could listen on the same port and would silently take half of the
+// connections.
 int Listen(const addrinfo& address, int port) {
   const int fd =
       socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

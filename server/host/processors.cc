@@ -48,8 +48,8 @@ double QuotaIn(const std::string& folder) {
                FirstLine(folder + "/cpu.cfs_period_us"));
 }
 
-// Returns the smallest quota of the control group `path`, such as "/a/b", and
-// of its ancestors below `mount`.
+// Returns the smallest CPU quota of the control group `path` (for example
+// "/a/b") and its ancestors below `mount`.
 double SmallestQuota(const std::string& mount, std::string path) {
   double smallest = QuotaIn(mount);
   while (path.size() > 1) {
@@ -87,9 +87,9 @@ std::optional<double> CgroupProcessors(const std::string& membership,
     }
     const std::vector<std::string> controllers = absl::StrSplit(parts[1], ',');
     if (!absl::c_linear_search(controllers, "cpu")) continue;
-    // A controller of cgroup version 1 is mounted under the names of all
-    // controllers in its group, such as "cpu,cpuacct". Some systems also have a
-    // link for each controller.
+    // In cgroup version 1, controllers may be mounted together in one folder.
+    // The folder is named after all of them, for example "cpu,cpuacct". Some
+    // systems also have a link for each controller, for example "cpu".
     for (const std::string& mount : {parts[1], std::string("cpu")}) {
       smallest = std::min(smallest,
                           SmallestQuota(absl::StrCat(root, "/", mount), path));

@@ -21,7 +21,8 @@ namespace sfmamba::server {
 namespace {
 
 constexpr int kMostNumber = 65535;
-// The maximum number of cache entries read for one CPU.
+// The kernel describes each cache of a CPU in a separate folder. At most this
+// many folders are read for one CPU.
 constexpr int kMostCaches = 16;
 
 // Returns the file's first line, or "" if the file cannot be read.
@@ -83,8 +84,8 @@ std::vector<std::pair<int, std::vector<int>>> ReadNodes(
   return nodes;
 }
 
-// The default maximum number of threads for one context. The limit is 16,
-// because larger machines were not measured.
+// By default, a context has at most this many threads. Contexts with more
+// threads were not measured.
 constexpr int kMostThreads = 16;
 
 using Core = std::vector<int>;  // The numbers of the core's CPUs.
@@ -113,11 +114,11 @@ int CountCores(absl::Span<const Processor> processors) {
   return cores;
 }
 
-// Divides `seats` in proportion to `weights`, with at least 1 seat for each
-// weight. Each further seat goes where the weight divided by the new number of
-// seats is largest. If several weights are equal, the first of them gets the
-// seat. This is D'Hondt's method. If `seats` equals the sum of the weights, the
-// division is exact.
+// Divides `seats` seats in proportion to `weights`, by D'Hondt's method. Each
+// weight gets at least 1 seat. Each further seat goes to the weight for which
+// the weight divided by its new number of seats is largest. If several
+// quotients are equal, the first weight gets the seat. If `seats` equals the
+// sum of the weights, each weight gets exactly its number of seats.
 std::vector<int> Apportion(const std::vector<int>& weights, int seats) {
   std::vector<int> shares(weights.size(), 1);
   for (int left = seats - static_cast<int>(shares.size()); left > 0; --left) {

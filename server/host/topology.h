@@ -44,9 +44,10 @@ std::vector<int> ParseProcessorList(const std::string& list);
 // threads. The result is at least 1, and CheckContexts() accepts the result.
 int AutomaticContexts(absl::Span<const Processor> processors, int threads);
 
-// Returns OK if each context can have at least one core and one thread of its
-// own. If not, returns INVALID_ARGUMENT, which names the setting cpu_contexts.
-// `threads` is the total number of threads.
+// Checks that there are enough cores and threads for `contexts` contexts, each
+// of which runs one batch at a time. Each context needs at least one core and
+// one thread. Returns INVALID_ARGUMENT with the setting cpu_contexts if there
+// are too few. `threads` is the total number of threads.
 absl::Status CheckContexts(absl::Span<const Processor> processors, int contexts,
                            int threads);
 
