@@ -20,8 +20,9 @@ constexpr int kMostPixels = 16384;
 constexpr double kMostColour = 1e6;
 // Values that differ by less than this are considered equal.
 constexpr double kSame = 1e-6;
-// A number of pixels. If the side of the input is shorter, ConvNeXt's
-// preprocessing crops the picture. Otherwise it stretches the picture.
+// If the input's side is shorter than this number of pixels, ConvNeXt's
+// preprocessing crops the picture. Otherwise the preprocessing stretches the
+// picture.
 constexpr int kLeastSquashed = 384;
 constexpr int kBicubic = 3;  // Pillow's number for bicubic resampling.
 

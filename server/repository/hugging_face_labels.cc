@@ -38,7 +38,8 @@ absl::StatusOr<std::vector<std::string>> ReadHuggingFaceLabels(
     if (names.is_missing()) names = FirstOf(levels, name);
   }
   if (names.is_missing()) return std::vector<std::string>();
-  // timm writes the names as a list or as an object in the form of id2label.
+  // timm's members contain a list or an object. Hugging Face's member id2label
+  // must contain an object.
   const bool is_list =
       names.value.is_array() && !absl::EndsWith(names.label, "id2label");
   if ((!is_list && !names.value.is_object()) ||

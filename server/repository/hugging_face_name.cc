@@ -23,9 +23,9 @@ constexpr std::pair<const char*, const char*> kSizes[] = {
     {"l2", "l2"},   {"l3", "l3"},
 };
 
-// Returns the offset in `text` right after the last occurrence of `first` and
-// `second`. One '-', '_' or space may be between `first` and `second`. Returns
-// 0 if there is no occurrence.
+// Finds the last place in `text` where `second` follows `first`. One '-', '_'
+// or space may be between the two words. Returns the offset right after
+// `second`, or 0 if there is no such place.
 size_t EndOfLast(absl::string_view text, absl::string_view first,
                  absl::string_view second) {
   size_t end = 0;

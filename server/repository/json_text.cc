@@ -59,7 +59,8 @@ bool IsWord(char c) {
 // offset `last`.
 size_t TokenAt(absl::string_view text, size_t last) {
   if (last >= text.size()) return text.size();
-  // The token is a string. Its closing quote may be missing.
+  // The byte at `last` ends a string. If this byte is a line break, the closing
+  // quote is missing.
   if (text[last] == '"' || text[last] == '\n') {
     const size_t quote = text.substr(0, last).rfind('"');
     return quote == absl::string_view::npos ? last : quote;

@@ -22,7 +22,8 @@ class KnownTimes {
  public:
   using Times = std::vector<batching::BatchTime>;
 
-  // If there are more keys, the least recently set key is removed.
+  // The maximum number of keys. A further key replaces the least recently set
+  // key.
   static constexpr size_t kMostKeys = 256;
 
   // Returns the times that were last set for `key`, or an empty list.

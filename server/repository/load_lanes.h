@@ -57,7 +57,7 @@ class LoadLanes {
 
   // Returns the lane with the fewest jobs.
   Lane& Emptiest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Records that a job of any model has started and no longer waits.
+  // Records that one waiting job has started.
   void Begins() ABSL_LOCKS_EXCLUDED(mu_);
   void Ended(const std::string& id) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -30,9 +30,9 @@ std::string Listed(absl::string_view what,
   return absl::StrCat("; ", what, " ", absl::StrJoin(names, ", "));
 }
 
-// Returns the hint of an error that reports that `entry` does not have the
-// version or label in `name`. The hint lists the versions or labels that exist,
-// or only the most similar label.
+// Returns a hint for the case that `entry` does not have the version or label
+// in `name`. The hint lists the versions or labels that exist, or only the most
+// similar label. The hint is part of an error.
 std::string WhatEntryHas(const ModelName& name, const ModelEntry& entry) {
   std::vector<std::string> found;
   if (!name.label.empty()) {
@@ -222,8 +222,8 @@ void ModelCatalog::Serve(const Version& version,
   entry.Put(version);
   if (before == nullptr) return;
   const auto model = before->Loaded();
-  // AwaitFreed() waits until the old model is freed. No version is listed for
-  // the old model, because the new version has replaced it.
+  // Lets AwaitFreed() wait until the old model is freed. The catalog lists no
+  // version for the old model, because `version` has replaced the old version.
   if (model.ok()) draining_[model->get()] = {};
 }
 
@@ -239,8 +239,8 @@ void ModelCatalog::Fail(const Version& version, absl::string_view reason) {
 
 ModelCatalog::Version ModelCatalog::Unserved(const ModelVersion& version,
                                              const std::string& reason) {
-  // A pointer that does not own the metrics. The metrics live as long as
-  // metrics_.
+  // Points to the metrics of unknown models, but does not own them. The metrics
+  // live as long as metrics_.
   std::shared_ptr<observability::ModelMetrics> unknown(
       std::shared_ptr<void>(), &metrics_.UnknownModel());
   auto unserved = std::make_shared<ModelVersion>(

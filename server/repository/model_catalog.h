@@ -77,10 +77,11 @@ class ModelCatalog {
   // Unloads a version, so that new requests no longer find its model. The
   // version is listed as UNLOADING until Freed() is called for the model. Then
   // the version is removed from the catalog if `reason` is empty. Otherwise the
-  // version becomes UNAVAILABLE with this reason. Returns the object that is
-  // listed now, or the removed object. Returns NOT_FOUND with reason
-  // MODEL_NOT_FOUND if there is no such version. Returns FAILED_PRECONDITION
-  // with reason VERSION_IN_USE if the version has a label.
+  // version becomes UNAVAILABLE with this reason. Returns the object that the
+  // catalog lists afterwards. If the version was removed immediately, returns
+  // the removed object. Returns NOT_FOUND with reason MODEL_NOT_FOUND if there
+  // is no such version. Returns FAILED_PRECONDITION with reason VERSION_IN_USE
+  // if the version has a label.
   absl::StatusOr<Version> Unload(const std::string& id, int64_t number,
                                  const std::string& reason)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -94,8 +95,8 @@ class ModelCatalog {
 
  private:
   // An unloaded model that is not freed yet. `listed` is the version object
-  // that the catalog lists for this model. It is null if another model already
-  // serves under the same version number.
+  // that the catalog lists for this model. `listed` is null if another model
+  // already serves under the same version number.
   struct Draining {
     Version listed;
     std::string reason;

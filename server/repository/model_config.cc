@@ -164,9 +164,9 @@ absl::Status OverrideBackbone(const v1::Backbone& stated,
   return status;
 }
 
-// Sets `to` to `stated` unless `stated` is 0. Otherwise sets `to` to the value
-// from the weights or, if the weights contain no value, to `fallback`. Returns
-// INVALID_ARGUMENT if `stated` contradicts the weights.
+// Sets `to` to the first of these values that exists: `stated` if it is not 0,
+// the value from the weights, or `fallback`. Returns INVALID_ARGUMENT if
+// `stated` contradicts the weights.
 absl::Status Merge(absl::string_view field, int stated,
                    const std::optional<int>& weights, int fallback, int* to) {
   if (stated != 0 && weights.has_value() && stated != *weights) {

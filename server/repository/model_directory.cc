@@ -282,9 +282,9 @@ absl::StatusOr<std::map<std::string, weights::TensorView>> ReadTensors(
   return tensors;
 }
 
-// Checks that the size and the SHA-256 of the weights match `stated`, and
-// stores both in `directory`. In Hugging Face's layout, `stated` may be empty.
-// Then the values are stored without a check.
+// Checks that the size and the SHA-256 of the weights match `stated`. Then
+// stores the size and the SHA-256 of the weights in `directory`. In Hugging
+// Face's layout, `stated` may be empty. In this case, nothing is checked.
 absl::Status ReadWeights(const VersionFiles& files, const v1::Weights& stated,
                          ModelDirectory* directory) {
   const bool has_digest =
@@ -351,8 +351,8 @@ absl::StatusOr<weights::WeightShapes> ReadShapes(
   return shapes;
 }
 
-// Clears each list in `onto` that is not empty in `from`. Otherwise MergeFrom()
-// would append to these lists.
+// Clears each list in `onto` that is not empty in `from`. Prepares `onto` for
+// MergeFrom(from), which would otherwise append to these lists.
 void ClearLists(const google::protobuf::Message& from,
                 google::protobuf::Message* onto) {
   const google::protobuf::Reflection& reflection = *from.GetReflection();

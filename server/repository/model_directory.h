@@ -51,8 +51,8 @@ struct ModelDirectory {
 // the folder contains config.json and model.safetensors or its shards.
 // ReadHuggingFaceConfig() then reads the network and the labels. In this layout
 // config.textproto and labels.txt are optional and override config.json. If
-// config.textproto contains both a variant and a digest, config.json is not
-// read.
+// config.textproto contains both a variant and a SHA-256 of the weights,
+// config.json is not read.
 //
 // If `random_init` is true, a version with config.textproto needs neither
 // weights nor labels. weights_paths is then empty, and missing labels are

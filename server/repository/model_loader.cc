@@ -15,11 +15,11 @@
 namespace sfmamba::repository {
 namespace {
 
-// The maximum memory of a weight in bytes after it was prepared for the
+// The maximum memory of one weight in bytes after its preparation for the
 // kernels. Preparation enlarges weights: AMX splits an fp32 weight into three
 // bf16 parts, each matrix is padded to whole huge pages, and Winograd
-// convolutions store 36 values for 9. The largest measured value is 8 bytes,
-// for MambaVision's T and B.
+// convolutions store 36 values for a kernel of 9. At most 8 bytes per weight
+// were measured, for MambaVision-T and MambaVision-B.
 constexpr int64_t kPreparedBytes = 8;
 // The memory in bytes that a model needs in addition to its weights. This
 // includes the largest tensor during preparation, threads, and a classifier's

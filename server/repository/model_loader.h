@@ -66,8 +66,8 @@ class ModelLoader {
 
   struct Job {
     const ModelVersion& version;
-    // If set, the fields that are set here replace the batching fields of
-    // config.textproto.
+    // The fields that are set replace the batching fields of config.textproto.
+    // If nullopt, no field is replaced.
     std::optional<v1::Batching> batching;
     // A low-priority thread for most of the load. Null at startup, when no
     // model serves. On this thread, the load reads files, prepares weights,
@@ -92,8 +92,8 @@ class ModelLoader {
   void KeepTimes(const ModelVersion& version);
 
  private:
-  // Calls fn() on the thread of `background`, or on this thread if `background`
-  // is null. Returns the result of fn().
+  // Calls fn() on the thread of `background`, or on the calling thread if
+  // `background` is null. Returns the result of fn().
   template <typename Fn>
   static auto RunAs(server::Worker* background, Fn fn);
   absl::StatusOr<ModelDirectory> Read(const Job& job) const;
@@ -108,9 +108,10 @@ class ModelLoader {
   absl::StatusOr<Weights> LoadWeights(const Job& job,
                                       const ModelDirectory& directory,
                                       model::Precision precision);
-  // Loads the weights of a model whose precision is AUTO. Uses the faster
-  // precision if its results are close enough to the results in fp32, and
-  // otherwise fp32. Logs the reason for the choice.
+  // Loads the weights of a model whose precision is AUTO. If fp32 is the
+  // fastest precision, uses fp32. Otherwise compares the results of the faster
+  // precision with the results in fp32. Uses the faster precision if the
+  // differences are small enough. Logs the reason for the choice.
   absl::StatusOr<Weights> LoadChosen(const Job& job,
                                      const ModelDirectory& directory);
   // Compares the results of `reduced`, a model in a lower precision, with the

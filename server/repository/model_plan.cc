@@ -12,8 +12,8 @@ namespace {
 
 using google::protobuf::util::MessageDifferencer;
 
-// The base-2 logarithm of the maximum retry delay. The delay is counted in
-// periods.
+// The maximum retry delay is 2^kMostPeriodsLog2 times the parameter `period` of
+// ModelPlan::Failed().
 constexpr int kMostPeriodsLog2 = 6;
 
 }  // namespace

@@ -89,8 +89,8 @@ class ModelPlan {
   struct Version {
     // Empty if the folder no longer exists.
     std::optional<VersionFolder> folder;
-    // `folder` is from the last call of Found(). This is the fingerprint from
-    // the call before.
+    // The fingerprint from the second to last call of Found(). Empty if there
+    // was no folder at that time. `folder` is from the last call.
     std::string found_before;
     bool loaded = false;
     std::string loaded_from;  // The fingerprint of the files that were loaded.

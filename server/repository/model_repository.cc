@@ -389,8 +389,8 @@ void ModelRepository::UnloadUnwanted(const std::string& id) {
   ModelPlan& plan = plans_[id];
   const std::set<int64_t> labelled = catalog_.LabelledOf(id);
   for (int64_t number : plan.ToUnload(labelled)) {
-    // Fails if the version has just received a label. The version then stays
-    // loaded.
+    // UnloadVersion() fails if the version has just received a label. The
+    // version then stays loaded.
     UnloadVersion(id, number, /*reason=*/"").IgnoreError();
   }
   const std::set<int64_t> wanted = plan.Wanted(labelled);

@@ -93,8 +93,8 @@ class ModelRepository {
 
   // Finds the versions and lists them as LOADING. Returns NOT_FOUND if the
   // repository's folder cannot be read, if there are no models, or if
-  // startup_models contains an unknown id. Returns INVALID_ARGUMENT if the
-  // repository's folder already contains a model with an id of `models`.
+  // startup_models contains an unknown id. Returns INVALID_ARGUMENT if an id in
+  // Options::models is also the id of a model in the repository's folder.
   absl::Status Scan();
 
   // Loads and warms up each version, one after another. Each version then
@@ -203,10 +203,12 @@ class ModelRepository {
       ABSL_LOCKS_EXCLUDED(mu_);
   void UnloadNow(const std::string& id, std::optional<int64_t> version,
                  const Done& done) ABSL_LOCKS_EXCLUDED(mu_);
-  // Reads the folders of all models, then loads and unloads versions to match
-  // them. Returns the pause before the next call of Poll().
+  // Reads the folders of all models. Then loads and unloads versions so that
+  // the served versions match the folders. Returns the pause before the next
+  // call of Poll().
   absl::Duration Poll() ABSL_LOCKS_EXCLUDED(mu_);
-  // Loads and unloads versions of a model to match its folder.
+  // Loads and unloads versions of a model so that the served versions match the
+  // folder.
   void PollModel(const std::string& id, ModelFolder folder)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Reads the state of a model's folder.
@@ -226,8 +228,8 @@ class ModelRepository {
   absl::Status LoadVersion(const std::string& id, int64_t number,
                            const LoadWay& way)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Repeats a load that failed for lack of memory. Before that, unloads all
-  // READY versions of the model. Unlocks mu_ during the load.
+  // Unloads all READY versions of the model to free memory. Then repeats a load
+  // that failed for lack of memory. Unlocks mu_ during the load.
   absl::StatusOr<std::unique_ptr<LoadedModel>> LoadAlone(
       const ModelLoader::Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status UnloadVersion(const std::string& id, int64_t number,
@@ -262,16 +264,21 @@ class ModelRepository {
   // prepares the model.
   absl::Mutex mu_;
   std::map<std::string, ModelPlan> plans_ ABSL_GUARDED_BY(mu_);  // Keyed by id.
-  // The last logged error for each model id and each field of the log line.
+  // The policy errors that were logged last. The keys are the id of the model
+  // and the name of the log field, such as "labels".
   std::map<std::string, std::map<std::string, std::string>> policy_faults_
       ABSL_GUARDED_BY(mu_);
   // True after LoadAll() has loaded the first versions.
   bool started_ ABSL_GUARDED_BY(mu_) = false;
 
-  // The next two members prevent repeated log lines. Scan() uses these members
+  // The next two members prevent repeated log lines. Scan() uses the members
   // first. Afterwards only the thread of poller_ uses them.
-  std::map<std::string, std::string> left_out_;  // Logged reasons, by path.
-  bool folder_unreadable_ = false;               // True if this was logged.
+
+  // The logged reasons why folders are not served. Keyed by path.
+  std::map<std::string, std::string> left_out_;
+  // True if the last read of the repository's folder failed. Only the first of
+  // several consecutive failures is logged.
+  bool folder_unreadable_ = false;
 
   mutable absl::Mutex unloads_mu_;
   // The UnloadModel() calls that wait, by model id. Each call has a version
@@ -298,8 +305,8 @@ ModelRepository::Options RepositoryOptions(
 int64_t MemoryOfModels(const v1::ServerConfig& config);
 
 // Reads and verifies each version that the server would load at startup, and
-// calls `use` with it. Stops at the first error and returns it with the
-// version's name.
+// calls `use` for each of them. Stops at the first error of a read or of `use`.
+// Returns this error with the version's name.
 absl::Status ForEachServed(
     const v1::ServerConfig& config, observability::Logger* log,
     const std::function<absl::Status(const ModelVersion& version,

@@ -30,10 +30,10 @@ absl::string_view PrecisionName(model::Precision precision);
 // `executor`, which is thread-safe.
 struct LoadedModel {
   ModelDirectory directory;
-  absl::Time load_time;  // When the load ended, by absl::Now().
+  absl::Time load_time;  // The end of the load, measured with absl::Now().
   model::Precision precision = model::Precision::kFloat32;
   std::unique_ptr<batching::Executor> executor;
-  std::string times_key;  // The key in KnownTimes.
+  std::string times_key;  // The key of the batch times in KnownTimes.
   // Registers the memory that the model's batches need.
   RunMemory::Hold run_memory;
 };
@@ -75,7 +75,7 @@ class ModelVersion {
 
   observability::ModelState state() const ABSL_LOCKS_EXCLUDED(mu_);
   // Returns why the version is UNAVAILABLE, or why a reload failed while the
-  // version is READY. Otherwise returns "". Contains no path.
+  // version is READY. Otherwise returns "". The text contains no path.
   std::string state_reason() const ABSL_LOCKS_EXCLUDED(mu_);
   // Returns the labels that SetLabels() has set, sorted by name.
   std::vector<std::string> labels() const ABSL_LOCKS_EXCLUDED(mu_);

@@ -18,7 +18,8 @@ namespace {
 
 // The estimated memory of a serving model is kOfFile times the size of its
 // files, plus kBesideWeights bytes. The files are mapped into memory, and the
-// prepared weights are stored in addition. The default models need 40 MB each.
+// prepared weights are stored in addition. Each of the default models needs 40
+// MB.
 constexpr int64_t kOfFile = 3;
 constexpr int64_t kBesideWeights = 32 << 20;
 

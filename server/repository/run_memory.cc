@@ -24,8 +24,9 @@ constexpr double kKept = 1.1;
 // The maximum size of a model's pool of input buffers, in bytes. The memory
 // budget counts only the inputs in use.
 constexpr int64_t kMostPooledInputs = int64_t{256} << 20;
-// If an image needs more than 1/kLoadsAtOnce of the free memory, a load
-// measures this image only while no other load needs as much.
+// A load measures how much memory an image needs. If the image needs more than
+// 1/kLoadsAtOnce of the free memory, only one load at a time may measure such
+// an image.
 constexpr int kLoadsAtOnce = 8;
 constexpr absl::Duration kAskPeriod = absl::Milliseconds(100);
 
@@ -74,8 +75,8 @@ int64_t MaskBytes(const model::ModelConfig& config) {
   if (config.task != model::VisionTask::kDetection || !detector.masks) return 0;
   const int64_t pixels = int64_t{detector.mask_roi_size} *
                          detector.mask_roi_size * detector.max_detections;
-  // The memory of the features of all objects, plus four logits for each pixel
-  // and box stage.
+  // A pixel needs one value for each channel of the features, and four logits
+  // for each box stage.
   return int64_t{sizeof(float)} * pixels *
          (detector.channels + 4 * detector.box_stages);
 }
@@ -135,10 +136,11 @@ class Measurement {
   }
 
  private:
-  // Runs one image and returns the bytes of its tensors. The first run may use
-  // only 1/kLoadsAtOnce of the free memory, because other loads may run at the
-  // same time. If this is not enough, waits until no other load needs as much.
-  // Then runs the image again.
+  // Runs one image and returns the bytes of its tensors. `expected` is an upper
+  // bound for these bytes. The first run may use only 1/kLoadsAtOnce of the
+  // free memory, because other loads may run at the same time. If this is not
+  // enough, waits for the exclusive right to use most of the free memory. Then
+  // runs the image again.
   absl::StatusOr<int64_t> RunOne(model::ExecutionContext& context,
                                  const Size& size, int64_t expected,
                                  BatchFit* fit) const {

@@ -66,8 +66,8 @@ struct BatchFit {
   int max_batch_size = 0;
   // The memory in bytes for concurrent batches in all contexts.
   int64_t bytes = 0;
-  // Set if the measurement needed the exclusive right to use most of the free
-  // memory. Released when the model serves.
+  // The exclusive right to use most of the free memory. Null if the measurement
+  // did not need this right. The load releases the right when the model serves.
   RunMemory::Hold most;
 };
 

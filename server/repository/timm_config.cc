@@ -56,10 +56,10 @@ std::vector<model::ModelConfig> RowsOf(model::Architecture architecture) {
   return rows;
 }
 
-// Returns the row of the family that the member `architecture` of config.json
-// names. If this member is missing, `stated` names the row. `fits` returns true
-// if a row has the shapes of the weights. The error for an unknown name lists
-// the rows that fit.
+// Returns a row of the variant table. The row belongs to `family` and is named
+// by the member `architecture` of config.json. If this member is missing,
+// `stated` names the row. `fits` returns true if a row has the shapes of the
+// weights. The error for an unknown name lists the rows that fit.
 absl::StatusOr<model::ModelConfig> ChooseRow(
     const Levels& levels, const std::string& stated, model::Architecture family,
     absl::FunctionRef<bool(const model::ModelConfig&)> fits) {

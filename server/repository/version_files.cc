@@ -79,7 +79,8 @@ bool StaysBeneath(const std::string& root, const fs::path& path) {
   return end >= 0;
 }
 
-// Describes an entry that is not a regular file, for errors.
+// Returns a word for a type other than a regular file, such as "a folder". The
+// word is used in errors.
 absl::string_view KindOf(fs::file_type type) {
   switch (type) {
     case fs::file_type::directory:
@@ -182,8 +183,8 @@ absl::StatusOr<std::string> FollowLinks(const std::string& root,
                                         const std::string& path) {
   std::error_code error;
   fs::path end = fs::canonical(path, error);
-  // If the path goes through /proc/<pid>/root, its canonical path has another
-  // meaning in this process. It may be another file, or may not exist.
+  // If `path` goes through /proc/<pid>/root, `end` is a path in another
+  // container. In this process, `end` may be another file or may not exist.
   const bool is_there = fs::exists(path, error);
   const bool is_same = is_there && fs::equivalent(end, path, error);
   if (!is_there) return absl::NotFoundError("there is nothing");

@@ -31,8 +31,8 @@ struct VersionPath {
 // `root` is empty.
 //
 // A path through /proc/<pid>/root leads into another container, as in KServe's
-// modelcar. In such a path, links are not replaced. They must not lead outside
-// `root`.
+// modelcar. Such a path is returned with its links. These links must not lead
+// outside `root`.
 absl::StatusOr<std::string> FollowLinks(const std::string& root,
                                         const std::string& path);
 
@@ -45,11 +45,12 @@ absl::StatusOr<std::string> FindFile(const VersionPath& version,
 // The paths of a version's files with all links followed. The path of a missing
 // file is empty.
 struct VersionFiles {
-  std::string config;        // kConfigFile
-  std::string hugging_face;  // kHuggingFaceFile
-  std::string preprocessor;  // kPreprocessorFile
-  std::string labels;        // kLabelsFile
-  // kWeightsFile, or the shards listed in kShardsFile, sorted by name.
+  std::string config;        // The path of kConfigFile.
+  std::string hugging_face;  // The path of kHuggingFaceFile.
+  std::string preprocessor;  // The path of kPreprocessorFile.
+  std::string labels;        // The path of kLabelsFile.
+  // The path of kWeightsFile, or the paths of the shards that kShardsFile
+  // lists, sorted by name.
   std::vector<std::string> weights;
   int64_t weights_size = 0;  // Total bytes of `weights`.
 };

@@ -15,8 +15,8 @@ namespace sfmamba::repository {
 inline constexpr char kPolicyFile[] = "policy.textproto";
 
 // Reads policy.textproto from a model's folder. Returns the default policy if
-// the file does not exist. VersionPath describes how links are followed. The
-// error contains the file and the field, but never the path.
+// the file does not exist. VersionPath describes how links are followed. An
+// error contains the names of the file and the field, but never the path.
 absl::StatusOr<v1::VersionPolicy> ReadVersionPolicy(const VersionPath& model);
 
 // Returns the subset of `versions` that the policy selects. A policy without

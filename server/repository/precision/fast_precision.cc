@@ -11,8 +11,9 @@
 namespace sfmamba::repository {
 namespace {
 
-// The size of the measured matrix product. It is the largest product in stage 3
-// of SF-Mamba T, the first layer of an MLP for the tokens of one window.
+// The measured product multiplies a [kRows, kIn] matrix by a [kIn, kOut]
+// matrix. This is the largest product in stage 3 of SF-Mamba T. It occurs in
+// the first layer of an MLP, for the tokens of one window.
 constexpr int64_t kRows = 198, kIn = 320, kOut = 1280;
 // The number of runs for each precision. The shortest run counts.
 constexpr int kRuns = 4;
@@ -58,8 +59,8 @@ class Product {
   kernels::GemmArgs<W> args_{};
 };
 
-// Returns true if the product is faster in bf16 than in fp32. W is the type in
-// which the weights of the fp32 product are stored.
+// Returns true if the product is faster in bf16 than in fp32. W is the type of
+// the weights in the fp32 product, either float or SplitFloat.
 template <typename W>
 bool Bf16IsFaster() {
   const Product<kernels::BFloat16> reduced;

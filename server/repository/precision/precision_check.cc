@@ -48,7 +48,8 @@ struct Found {
   bool comparable = true;  // False if the results differ in kind or size.
   double logits = 0;       // The largest difference as a fraction of the range.
   bool first_class = true;
-  // The number of images with the same first class in both precisions.
+  // The number of images for which the class with the highest logit is the same
+  // in both precisions.
   size_t same_first = 0;
   double equal = 1;  // The smallest fraction of equal pixels in a class map.
   absl::Status detections;
@@ -80,8 +81,8 @@ void Compare(const model::Classification& reduced,
         std::max(found->logits, PartOf(range, std::abs(double{a[i]} - b[i])));
   }
   found->same_first += First(a) == First(b);
-  // Another first class is allowed if fp32 considers both classes equally good.
-  // See kTie.
+  // The reduced precision may choose another class if fp32 considers both
+  // classes equally good. See kTie.
   found->first_class =
       found->first_class && PartOf(range, double{*most} - b[First(a)]) <= kTie;
 }
