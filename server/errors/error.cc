@@ -10,9 +10,9 @@
 namespace sfmamba::server {
 namespace {
 
-// The types of the payloads that a status with details has. Each payload is a
-// message that is sent to the client. Code that copies the payloads of a status
-// therefore also copies the details.
+// The types of the payloads in which an absl::Status stores the details of an
+// error. Each payload is a serialized message for the client. Code that copies
+// the payloads of a status therefore also copies the details.
 constexpr char kErrorInfo[] = "type.googleapis.com/google.rpc.ErrorInfo";
 constexpr char kBadRequest[] = "type.googleapis.com/google.rpc.BadRequest";
 constexpr char kQuotaFailure[] = "type.googleapis.com/google.rpc.QuotaFailure";

@@ -33,8 +33,8 @@ absl::Status TooManyImages(int got, int64_t max);
 // only `max` are allowed. Tiles of `width` x `height` pixels would be few
 // enough.
 absl::Status TooManyTiles(int64_t got, int64_t max, int width, int height);
-// INPUTS_TOO_LARGE for the field "images". The images of the request need
-// `bytes` of memory. A queue or a request may never hold more than `max_bytes`.
+// INPUTS_TOO_LARGE for the field "images". The request needs `bytes` bytes of
+// memory, but a single request may need at most `max_bytes`.
 absl::Status InputsTooLarge(int64_t bytes, int64_t max_bytes);
 // IMAGE_FORMAT_UNSUPPORTED. The image is not a JPEG, a PNG or a still WebP.
 absl::Status ImageFormatUnsupported(absl::string_view message);
@@ -56,7 +56,8 @@ absl::Status TaskMismatch(absl::string_view field, absl::string_view model,
 // MODEL_CONTROL_OFF. The server's settings do not allow calls to load or unload
 // models.
 absl::Status ModelControlOff();
-// VERSION_IN_USE. The version `model` has the label `label`.
+// VERSION_IN_USE. The version `model` cannot be unloaded, because it has the
+// label `label`.
 absl::Status VersionInUse(absl::string_view model, absl::string_view label);
 // LOAD_FAILED. The version `model` did not load because of `message`.
 absl::Status LoadFailed(absl::string_view model, absl::string_view message);
@@ -117,7 +118,8 @@ absl::Status OverQuota(absl::string_view client, absl::string_view what,
 absl::Status PredictedDeadlineMiss(absl::Duration wait,
                                    absl::Duration predicted,
                                    absl::Duration allowed);
-// RESPONSE_TOO_LARGE. `smaller` describes requests with smaller responses.
+// RESPONSE_TOO_LARGE. The response has at least `bytes` bytes, but only
+// `max_bytes` are allowed. `smaller` describes requests with smaller responses.
 absl::Status ResponseTooLarge(int64_t bytes, int64_t max_bytes,
                               absl::string_view smaller);
 // DEVICE_OOM with the retry delay `retry_after`.
@@ -127,8 +129,9 @@ absl::Status DeviceOutOfMemory(absl::Duration retry_after);
 
 // DRAINING. `what` is shutting down, for example "the server".
 absl::Status Draining(absl::string_view what);
-// MODEL_NOT_READY. The retry delay is one second if the model is LOADING.
-// `reason` may be empty.
+// MODEL_NOT_READY. `model` is in the state `state` for the reason `reason`,
+// which may be empty. The retry delay is one second if the state is LOADING. In
+// other states, there is no retry delay.
 absl::Status ModelNotReady(absl::string_view model, absl::string_view state,
                            absl::string_view reason);
 // DEVICE_FAILED. The server is shutting down, because its device has failed

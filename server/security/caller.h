@@ -7,9 +7,9 @@ namespace sfmamba::security {
 
 // The permission that a call needs.
 enum class Scope {
-  kInfer,  // Runs a model on images.
-  kRead,   // Lists models and their state, or uses reflection.
-  kAdmin,  // Changes models or settings, or describes the server.
+  kInfer,  // Needed to run a model on images.
+  kRead,   // Needed to list models and their state, or to use reflection.
+  kAdmin,  // Needed to change models or settings, or to describe the server.
 };
 
 // The limits of one client.

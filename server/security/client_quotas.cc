@@ -23,7 +23,7 @@ double BurstOf(const Quota& quota) {
 }  // namespace
 
 void ClientQuotas::Bucket::Fill(const Quota& quota, absl::Time now) {
-  // A change of the quota does not change how many tokens the client lacks.
+  // If the quota has changed, the number of missing tokens stays the same.
   rate = quota.items_per_second;
   if (lacking > 0) {
     lacking =

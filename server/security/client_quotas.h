@@ -26,7 +26,8 @@ namespace sfmamba::security {
 // that is not full.
 class ClientQuotas {
  public:
-  // The content of a hold, which counts a number of images of one client.
+  // The content of a hold. It names a client and a number of its images in the
+  // server.
   struct Part {
     std::string client;
     int items = 0;
@@ -44,8 +45,8 @@ class ClientQuotas {
   // allows.
   absl::StatusOr<Hold> Take(const Caller& caller, int items)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends a hold whose images were never started. Does not count the images for
-  // the rate.
+  // Ends a hold whose images were never processed. The images do not count for
+  // the rate, because their tokens are returned to the bucket.
   void Refund(Hold hold) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns the number of clients kept in memory.

@@ -147,7 +147,7 @@ void WatchedFiles::Look() {
   settled_ = seen_;
   absl::Status status = seen_.status();
   if (status.ok()) {
-    // The files have been changed back to the contents that are already loaded.
+    // Does nothing if the files were changed back to the loaded contents.
     if (*seen_ == taken_) return;
     status = options_.take(*seen_);
     if (status.ok()) taken_ = *seen_;

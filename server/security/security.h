@@ -20,9 +20,9 @@
 namespace sfmamba::security {
 
 // Watches a set of related files, such as a certificate and its key. Reloads
-// the files when their contents change. Compares contents and not times or
-// names. A replaced symbolic link is therefore detected too. Kubernetes
-// replaces links for updates.
+// the files when their contents change. Compares the contents instead of
+// modification times. A change is therefore detected even if only a symbolic
+// link was replaced, as Kubernetes does for updates.
 //
 // Thread-compatible.
 class WatchedFiles {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMaxName = 64;
 // The maximum number of tokens in the file. Each call compares its token with
-// all of them, which takes at most 0.1 ms.
+// all tokens of the file, which takes at most 0.1 ms.
 constexpr size_t kMaxTokens = 4096;
 constexpr size_t kHexDigits = 64;
 constexpr char kNoTokenFile[] =
@@ -83,7 +83,9 @@ Quota QuotaOf(const v1::ClientQuota& given, Quota quota) {
   if (given.max_items() > 0) quota.max_items = given.max_items();
   if (given.items_per_second() > 0) {
     quota.items_per_second = given.items_per_second();
-    quota.burst = 0;  // The default burst fits only the default rate.
+    // The default burst does not fit this rate. 0 means that the burst depends
+    // on the rate.
+    quota.burst = 0;
   }
   if (given.burst() > 0) quota.burst = given.burst();
   return quota;

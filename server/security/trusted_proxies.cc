@@ -123,8 +123,9 @@ absl::StatusOr<TrustedProxies> TrustedProxies::Parse(
 
 bool TrustedProxies::IsTrusted(const Address& address) const {
   for (const Network& network : networks_) {
-    // An IPv6 network such as ::/0 must not contain IPv4 addresses, although
-    // they are mapped to IPv6 here.
+    // IPv4 addresses are mapped to IPv6 here, so a network such as ::/0 would
+    // contain them. This check excludes IPv4 addresses from all IPv6 networks
+    // with such a short prefix.
     if (IsV4(address) && network.bits < kV4Bits) continue;
     const int bytes = network.bits / 8;
     const int rest = network.bits % 8;
@@ -143,8 +144,8 @@ bool TrustedProxies::IsTrusted(const Address& address) const {
 TrustedProxies::Client TrustedProxies::ClientOf(
     absl::string_view peer, absl::Span<const std::string> forwarded) const {
   const std::optional<Address> address = AddressOfPeer(peer);
-  // A peer without an address, such as a Unix socket, has no port that must be
-  // removed.
+  // If the peer has no address, such as a Unix socket, its name also has no
+  // port. The name is then returned unchanged.
   if (!address.has_value()) return {std::string(peer), false};
   const std::string own = NameOf(*address);
   if (forwarded.empty() || !IsTrusted(*address)) return {own, false};
