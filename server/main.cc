@@ -26,12 +26,14 @@ namespace {
 constexpr uint64_t kRandomSeed = 0;  // Seed for the weights of random_init.
 constexpr int kInternalError = 1;
 
-// Makes idle compute threads sleep after a fraction of a millisecond. By
-// default, libgomp's threads spin much longer. A batch then takes twice as long
-// if decoding and gRPC use the same CPUs. If threads slept immediately, single
-// images would be slower. libgomp reads GOMP_SPINCOUNT before main(), so the
-// process sets this variable and then executes its own program again. If this
-// fails, threads spin as long as by default.
+// Lets idle compute threads spin for only a fraction of a millisecond before
+// they sleep. The default of libgomp is much longer. With the default, a batch
+// takes twice as long if decoding and gRPC use the same CPUs. If threads slept
+// immediately, single images would be slower.
+//
+// libgomp reads the variable GOMP_SPINCOUNT before main(). This function
+// therefore sets the variable and executes the program again. If the program
+// cannot be executed, libgomp's default stays in effect.
 void LetIdleThreadsSleep(char** argv) {
   if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
   setenv("GOMP_SPINCOUNT", "20000", 1);

@@ -1,5 +1,6 @@
 // This file is compiled each time the binary is linked.
-// tools/workspace_status.sh provides BUILD_SCM_REVISION.
+// tools/workspace_status.sh provides the commit as the macro
+// BUILD_SCM_REVISION.
 
 namespace sfmamba::server {
 

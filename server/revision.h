@@ -4,8 +4,8 @@
 namespace sfmamba::server {
 
 // Returns the commit of the build, with "-dirty" appended if files had
-// uncommitted changes. Returns "unknown" if git was not available. Only this
-// function is compiled again after a new commit.
+// uncommitted changes. Returns "unknown" if git was not available. After a new
+// commit, only this function must be compiled again.
 const char* BuildRevision();
 
 }  // namespace sfmamba::server

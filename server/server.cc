@@ -25,15 +25,15 @@ constexpr const char* kServiceNames[] = {"", kVisionService, kKserveService};
 // The maximum number of answers that wait to be encoded by the finish pool.
 // Further answers are refused.
 constexpr int kMaxAnswersQueued = 4096;
-// No limit on the bytes of waiting work. The memory budget already limits these
-// bytes.
+// This value means that the bytes of waiting work are not limited. The memory
+// budget already limits these bytes.
 constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();
 // The maximum number of clients in a ClientSet. The set prevents repeated log
-// lines for the same client. A full set is cleared, so a client may be logged
-// again.
+// lines for the same client. If the set is full, it is cleared. A client may
+// then be logged again.
 constexpr int kMaxClientsKnown = 4096;
-// If decoding a picture is expected to take more time than this, it is a long
-// piece of work, see FairPool.
+// The decode pool treats the decoding of a picture as a long piece of work if
+// it is expected to take longer than this. See FairPool::Options.
 constexpr absl::Duration kLongDecode = absl::Milliseconds(50);
 constexpr absl::Duration kHousekeepingPeriod = absl::Seconds(1);
 // The time limit for sending the last spans (records for tracing) at the end of
@@ -49,9 +49,10 @@ FairPool::Options PoolOptions(const char* name,
   return result;
 }
 
-// Returns the options of the finish pool, which encodes answers in pieces. A
-// round is shorter than one piece of a large answer. A small answer therefore
-// waits for at most one such piece.
+// Returns the options of the finish pool, which encodes answers. A large answer
+// is encoded in several pieces. A round of the queue (see FairQueue) is shorter
+// than one such piece. A small answer therefore waits for at most one piece of
+// a large answer.
 FairPool::Options FinishOptions(const Server::Options& options) {
   FairPool::Options result = PoolOptions("finish", options);
   result.round = absl::Milliseconds(1);
@@ -200,7 +201,8 @@ absl::Status Server::LoadModels(const std::function<bool()>& stop) {
     if (draining_.load()) return;
     health_.SetServing(version.health_name(),
                        repository_.IsServing(version.id()));
-    // Shutdown() may have set draining_ after the first check.
+    // Checks again, because Shutdown() may have set draining_ after the first
+    // check.
     if (draining_.load()) health_.SetServing(version.health_name(), false);
   };
   const absl::Status status =
@@ -265,8 +267,8 @@ void Server::LogLostGpus(const std::string& model,
                          const batching::Executor& executor) {
   auto& [known, device] = devices_[model];
   const std::string now = executor.device();
-  // A reloaded version has another executor. The device of this executor may
-  // differ although no GPU was lost.
+  // A GPU was lost only if the device of the same executor has changed. A
+  // reloaded model has a new executor, which may use another device.
   if (known == &executor && device != now) {
     log_.Warning(observability::LogModule::kModels,
                  "a GPU has failed: its batches run on the others",
@@ -292,9 +294,9 @@ bool Server::Shutdown() {
   const absl::Time start = base::SteadyNow();
   if (admin_grpc_ != nullptr) admin_grpc_->Shutdown(absl::ZeroDuration());
   // Sends GOAWAY immediately. gRPC 1.51 cancels each call that a client sends
-  // before the client has read the GOAWAY. The server cannot avoid this.
-  // Refusing calls for a while before the GOAWAY would not help, because the
-  // later GOAWAY would cancel as many calls.
+  // before the client has read the GOAWAY. The server cannot avoid this. A
+  // pause before the GOAWAY, in which calls are refused, would not reduce the
+  // number of cancelled calls.
   if (grpc_ != nullptr) grpc_->Shutdown(timeout);
   bool clean = base::SteadyNow() < start + timeout;
   // HTTP/1.1 has no GOAWAY. The server therefore refuses HTTP requests for a

@@ -42,9 +42,9 @@ namespace sfmamba::server {
 
 // The complete server. The members are in the order of construction.
 //
-//   auto server = Server::Start(options, &log);  // Only health and metrics.
-//   (*server)->LoadModels();                     // Ports open, SERVING.
-//   (*server)->Shutdown();
+//   auto server = Server::Start(options, &log);  // Serves health and metrics.
+//   (*server)->LoadModels();                     // Then serves all requests.
+//   (*server)->Shutdown();                       // Then serves nothing.
 //
 // LoadModels() and Shutdown() must be called by the same thread, at most once
 // each. All other methods are thread-safe.
@@ -54,7 +54,8 @@ class Server {
     v1::ServerConfig config;  // Valid, with defaults from WithDefaults().
     observability::BuildInfo build;
     repository::ModelRepository::Load load;
-    std::function<void()> background_starts = [] {};  // See ModelRepository.
+    // Called first on each low-priority thread that prepares models.
+    std::function<void()> background_starts = [] {};
     // Called every second. Must return unused memory of the models to the
     // system.
     std::function<void()> release_memory = [] {};
@@ -63,11 +64,11 @@ class Server {
     // Called on any thread each time a model's device fails permanently. Must
     // not block. Afterwards the server is NOT_SERVING.
     std::function<void()> device_failed = [] {};
-    // The time during which HTTP requests are refused before their connections
-    // are closed. Must be longer than a network round trip.
+    // During a shutdown, the server refuses HTTP requests for this time before
+    // it closes their connections. Must be longer than a network round trip.
     absl::Duration refusal_window = absl::Milliseconds(500);
-    // The time during which metrics can be scraped after the last call has
-    // ended.
+    // During a shutdown, metrics can still be scraped for this time after the
+    // last call has ended.
     absl::Duration scrape_window = absl::Seconds(1);
   };
 
@@ -83,13 +84,15 @@ class Server {
 
   // Returns true if the ports for requests are open.
   bool is_open() const { return grpc_ != nullptr; }
-  // Returns 0 if is_open() is false.
+  // Returns the number of the gRPC port, or 0 if is_open() is false.
   int port() const { return grpc_ == nullptr ? 0 : grpc_->port(); }
-  // Each of the following functions returns -1 if the port is not open.
+  // Each of the following functions returns the number of a port, or -1 if this
+  // port is not open.
   int health_port() const {
     return health_grpc_ == nullptr ? -1 : health_grpc_->port();
   }
-  // Returns -1 if AdminService is served on port().
+  // Returns -1 if AdminService has no separate port. The gRPC port then serves
+  // AdminService.
   int admin_port() const {
     return admin_grpc_ == nullptr ? -1 : admin_grpc_->port();
   }
@@ -108,7 +111,8 @@ class Server {
     return false;
   });
 
-  // Opens the HTTP and gRPC ports early if they are not open yet. Returns
+  // Opens the HTTP and gRPC ports. Does nothing if they are already open.
+  // LoadModels() calls this function, but callers may call it earlier. Returns
   // UNAVAILABLE with host and port if a port cannot be bound.
   absl::Status OpenRequestPorts();
 
@@ -157,9 +161,9 @@ class Server {
   v1::ServerInfo Build() const;
 
   void DeviceFailed(const absl::Status& status);
-  // Returns the time in which the model with the longest backlog is expected to
-  // process its waiting images. The image of a single client may wait for less
-  // time.
+  // Returns the longest backlog of all models. The backlog of a model is the
+  // expected time until the model has processed all its waiting images. An
+  // image may wait for a shorter time, because clients take turns.
   absl::Duration Backlog() const;
   // Returns false if a batch of any model hangs or a model's device has failed.
   bool IsAlive() const;
@@ -203,7 +207,8 @@ class Server {
   rpc::MethodService vision_;
   rpc::MethodService kserve_;
   rpc::MethodService admin_;
-  absl::Status scanned_;                  // The result of finding the models.
+  // The error of finding the models, or OK.
+  absl::Status scanned_;
   std::unique_ptr<rest::RestPort> rest_;  // Null if there is no HTTP port.
   // Null if there is no health port.
   std::unique_ptr<rpc::GrpcPort> health_grpc_;

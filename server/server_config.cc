@@ -62,8 +62,8 @@ absl::Status CheckModels(const v1::ServerConfig& config) {
   return absl::OkStatus();
 }
 
-// Checks that each origin is "*" or has the form that browsers send. In this
-// form, an origin has no path.
+// Checks that each origin is "*" or has the form that browsers send, such as
+// "https://example.com". This form contains no path.
 absl::Status CheckOrigins(const v1::ServerConfig& config) {
   for (const std::string& origin : config.allowed_origins()) {
     const std::pair<absl::string_view, absl::string_view> parts =
@@ -100,8 +100,10 @@ absl::Status CheckTls(const v1::ServerConfig& c) {
 
 // Returns the default memory budget in bytes, which is the smaller of two
 // values. The first value is half of the process's memory limit. The second
-// value is three quarters of the memory that remains after the program, the
-// models and a reserve of 1/16 of the limit. Batches need the last quarter.
+// value is three quarters of the remaining memory. This is the limit without
+// the program, the models and a reserve of 1/16 of the limit. Batches need the
+// other quarter. The budget is at least kLeastMemory and at most kMostMemory.
+// If the limit is unknown, returns kSomeMemory.
 int64_t DefaultBudget(const ProcessMemory& memory) {
   if (memory.limit == 0) return kSomeMemory;
   const int64_t left =
@@ -110,9 +112,9 @@ int64_t DefaultBudget(const ProcessMemory& memory) {
                     kMostMemory);
 }
 
-// Sets the memory budgets that are not set. If memory_budget_bytes was not set,
-// also sets the maximum sizes of messages and images that are not set, because
-// their defaults depend on the budget.
+// Sets the memory budgets that are not set. If memory_budget_bytes is one of
+// them, also reduces the default maximum sizes of messages and images so that
+// they fit the budget.
 void SetMemory(const ProcessMemory& memory, v1::ServerConfig* config) {
   const bool states_message = config->max_message_bytes() != 0;
   const bool states_image = config->max_image_bytes() != 0;
@@ -120,7 +122,8 @@ void SetMemory(const ProcessMemory& memory, v1::ServerConfig* config) {
   if (config->memory_budget_bytes() == 0) {
     int64_t budget = DefaultBudget(memory);
     if (states_message) {
-      // Validate() later refuses message sizes outside this range.
+      // Message sizes outside this range are clamped only here. Validate()
+      // refuses them later.
       budget = std::max(
           budget, kMessagesOfBudget * std::clamp(config->max_message_bytes(),
                                                  int64_t{0}, kMostMemory));

@@ -17,9 +17,10 @@ absl::StatusOr<v1::ServerConfig> ReadServerConfig(const std::string& path);
 // The memory of this process, in bytes.
 struct ProcessMemory {
   int64_t limit = 0;   // 0 if unknown.
-  int64_t models = 0;  // Estimated need of the models.
+  int64_t models = 0;  // The estimated memory that all models need.
 };
-ProcessMemory ThisProcessMemory();  // Leaves `models` at 0.
+// Returns the memory limit of this process. Does not estimate `models`.
+ProcessMemory ThisProcessMemory();
 
 // Returns `config` with defaults for all unset fields. Some defaults are in
 // server_config.proto. The others depend on the machine and on `memory`.
@@ -32,8 +33,9 @@ v1::ServerConfig WithDefaults(
 absl::Status Validate(const v1::ServerConfig& config);
 
 // Returns INVALID_ARGUMENT if the memory budget exceeds the process's memory
-// limit. The error says which limit would be sufficient. If `default_budget` is
-// true, the budget must fit together with the program and the models.
+// limit. The error says which limit would be sufficient. `default_budget` is
+// true if the user has not set the budget. In this case, the program and the
+// models must fit into the limit too.
 absl::Status CheckMemory(const ProcessMemory& memory, bool default_budget,
                          const v1::ServerConfig& config);
 

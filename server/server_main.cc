@@ -126,13 +126,13 @@ absl::StatusOr<v1::ServerConfig> EffectiveConfig(const CommandLine& line) {
 }
 
 // Starts a thread that waits for `signals`. The first signal stops the server.
-// A second SIGTERM or SIGINT ends the process immediately. All threads of the
-// process must block these signals.
+// The second SIGTERM or SIGINT ends the process immediately. All threads of the
+// process must block `signals`.
 void WatchSignals(const sigset_t& signals, std::shared_ptr<EndRequest> end) {
   std::thread([signals, end = std::move(end)] {
     NameThisThread("signals");
     int signal = 0;
-    // A second SIGHUP does not count, because terminals send several and
+    // SIGHUP is not counted, because terminals send several SIGHUP signals and
     // systemd sends one together with SIGTERM.
     for (int counted = 0; counted < 2; counted += signal != SIGHUP) {
       sigwait(&signals, &signal);
@@ -233,7 +233,7 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
                {{"error", server.status().message()}});
     return absl::IsInvalidArgument(server.status()) ? kBadConfig : kCannotBind;
   }
-  // On a GPU, each context needs only one CPU thread.
+  // On a GPU, each context (concurrent batch) needs only one CPU thread.
   engine.set_compute_threads(gpus.empty() ? config.compute_threads() : 1);
   const absl::Status loaded =
       (*server)->LoadModels([&end] { return end->stop(); });
@@ -250,8 +250,9 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
   end->Wait();
   const bool clean = (*server)->Shutdown();
   const ExitCode code = end->CodeOr(clean ? kClean : kDrainTimeout);
-  // The process exits here without destroying the server in two cases: memory
-  // on a failed device cannot be freed, or an export of spans is still running.
+  // Exits without destroying the server in two cases. If a device has failed,
+  // its memory cannot be freed. If spans are still being sent, the destructor
+  // would wait for them.
   if (code == kDeviceFailed || (*server)->is_sending_spans()) {
     (void)log->Flush(kLastLines);
     _exit(code);
@@ -331,10 +332,11 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   // A write beyond the limit of `ulimit -f` sends SIGXFSZ, which would end the
   // process. If the signal is ignored, the write returns an error.
   signal(SIGXFSZ, SIG_IGN);
-  // Turns off the deadlock detection of Debian's Abseil. Each lock operation
-  // would take a global lock for it.
+  // Turns off the deadlock detection of Debian's Abseil. With this detection,
+  // each lock operation would also take a global lock.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  // Otherwise gRPC would use these proxies to send spans to the collector.
+  // Removes the proxies from the environment, because gRPC would use them to
+  // send spans to the collector.
   for (const char* proxy : {"grpc_proxy", "https_proxy", "http_proxy"}) {
     unsetenv(proxy);
   }
@@ -381,8 +383,8 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   sigaddset(&signals, SIGINT);
   struct sigaction hangup = {};
   sigaction(SIGHUP, nullptr, &hangup);
-  // nohup ignores SIGHUP. Without this condition, sigwait() would receive
-  // SIGHUP even under nohup.
+  // A process under nohup ignores SIGHUP. `signals` must not contain SIGHUP
+  // then, because sigwait() receives even ignored signals.
   if (hangup.sa_handler != SIG_IGN) sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   observability::Logger log(

@@ -156,8 +156,8 @@ rest::RestPort::Options Server::RestOptions() {
   options.http.port = config_.http_port();
   options.http.max_connections = config_.max_http_connections();
   options.http.max_body_bytes = config_.max_message_bytes();
-  // The limit for all HTTP bodies in memory together. It is as large as the
-  // limit for the gRPC messages of requests in progress.
+  // Limits the total size of all HTTP bodies in memory. The limit for the gRPC
+  // messages of requests in progress has the same size.
   options.http.max_held_bytes = memory_.most_of_message();
   options.http.client_share = config_.client_share();
   options.http.answer_time = base::FromProto(config_.send_timeout());
@@ -185,8 +185,8 @@ rpc::GrpcPort::Options Server::GrpcOptions() {
   rpc::GrpcPort::Options options =
       PortOptions(config_.port(), {&vision_, &kserve_, &health_});
   if (config_.admin_port() < 0) options.services.push_back(&admin_);
-  // Off if there is a token file, because gRPC's reflection service cannot
-  // check tokens.
+  // Reflection is off if there is a token file, because gRPC's reflection
+  // service cannot check tokens.
   options.reflection =
       !config_.disable_reflection() && config_.token_file().empty();
   options.transport_bytes = memory_.transport_bytes();
