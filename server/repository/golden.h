@@ -34,11 +34,11 @@ struct GoldenImage {
 // For a segmenter:
 //   labels.n  U16 [height, width]
 
-// Returns the golden images of a version as probes. A probe is an image with a
-// check of the model's result. Each load of the version runs the probes.
-// Returns an empty list if there is no golden file. Returns INVALID_ARGUMENT if
-// the file is invalid, for example if a tensor is missing. The error names the
-// tensor but contains no path.
+// Returns the golden images (images with recorded results) of a version as
+// probes. A probe is an image with a check of the model's result. Each load of
+// the version runs the probes. Returns an empty list if there is no golden
+// file. Returns INVALID_ARGUMENT if the file is invalid, for example if a
+// tensor is missing. The error names the tensor but contains no path.
 absl::StatusOr<std::vector<batching::Executor::Probe>> ReadGolden(
     const VersionPath& version, const model::ModelConfig& config);
 

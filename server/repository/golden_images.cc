@@ -8,7 +8,9 @@ namespace sfmamba::repository {
 namespace {
 
 constexpr int kImages = 4;
-// The number of images for detectors and segmenters, which are slow.
+// The number of images that MadeUpImages() returns for detectors and
+// segmenters. The number is smaller than kImages, because these models are
+// slow.
 constexpr int kDenseImages = 2;
 
 // Returns a wave pattern whose wavelengths and colours depend on `number`.

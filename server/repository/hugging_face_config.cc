@@ -103,8 +103,8 @@ std::string Choice(const model::ModelConfig& row) {
 
 // Returns the variant of one of `rows`, which have the same shapes. If their
 // attention windows differ, the first of these values that exists selects the
-// row: `stated`, `windows`, `named`, `size`. Returns INVALID_ARGUMENT if this
-// value does not decide.
+// row: `stated`, `windows`, `named`, `size`. Returns INVALID_ARGUMENT if
+// `windows` fits no row or contradicts `named`, or if no value selects a row.
 absl::StatusOr<std::string> ChooseRow(std::vector<model::ModelConfig> rows,
                                       const Member& windows, int size,
                                       const std::string& named,

@@ -23,9 +23,9 @@
 
 namespace sfmamba::repository {
 
-// Contains all known model versions by id and number. Callers can find versions
-// while other versions are loaded and unloaded. Lookups never wait for a load
-// or an unload.
+// Contains all known model versions by model id and version number. Callers can
+// find versions while other versions are loaded and unloaded. Lookups never
+// wait for a load or an unload.
 //
 // Thread-safe.
 class ModelCatalog {
@@ -58,8 +58,8 @@ class ModelCatalog {
       ABSL_LOCKS_EXCLUDED(mu_);
   void ClearLabels(const std::string& id) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Creates a version with state LOADING, adds it to the catalog and returns
-  // it. A version with the same number is replaced.
+  // Creates a version with state LOADING, adds the version to the catalog and
+  // returns the version. Replaces a version with the same number.
   Version Add(const std::string& id, int64_t number, const VersionPath& path)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Creates a version with state LOADING, but does not add it to the catalog.
@@ -71,7 +71,8 @@ class ModelCatalog {
       ABSL_LOCKS_EXCLUDED(mu_);
   // Records that `version` did not load because of `reason`. If the catalog
   // still contains an older object with the same version number, the older
-  // object stays as it is. Otherwise `version` becomes UNAVAILABLE.
+  // object keeps its state and only stores the reason. Otherwise `version`
+  // becomes UNAVAILABLE.
   void Fail(const Version& version, absl::string_view reason)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Unloads a version, so that new requests no longer find its model. The

@@ -14,8 +14,8 @@ namespace sfmamba::repository {
 
 // Labels with a special meaning. A model name without version or label selects
 // the version with the label `stable`. If no version has this label, the name
-// selects the version with the label `canary` only if no other version is
-// READY.
+// selects the highest READY version. However, the version with the label
+// `canary` is selected only if no other version is READY.
 inline constexpr char kStableLabel[] = "stable";
 inline constexpr char kCanaryLabel[] = "canary";
 

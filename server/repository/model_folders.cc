@@ -46,8 +46,8 @@ absl::StatusOr<std::string> FollowFolder(const std::string& root,
   if (absl::IsNotFound(end.status()) && fs::is_symlink(path, error)) {
     return absl::InvalidArgumentError("is a link to a missing target");
   }
-  // A link to a file outside `root` is not an error, because it is not meant to
-  // be a folder.
+  // A link to a file outside `root` is not an error, because the caller looks
+  // only for folders.
   if (!fs::is_directory(path, error)) return absl::NotFoundError("no folder");
   return end;
 }

@@ -23,9 +23,9 @@ class ModelPlan {
  public:
   // Reports the current state of the model's folder. If the policy cannot be
   // read, the previous policy stays in effect. A changed policy takes effect
-  // when two consecutive calls have found it, because somebody may still be
-  // writing the file. The policy takes effect immediately if `at_once` is true,
-  // as for LoadModel(), or if no version is known yet.
+  // when two consecutive calls have found the same policy, because somebody may
+  // still be writing the file. The policy takes effect immediately if `at_once`
+  // is true, as for LoadModel(), or if no version is known yet.
   void Found(ModelFolder folder, bool at_once = false);
 
   // Record that LoadModel() was called for the model or for one of its

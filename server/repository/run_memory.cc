@@ -21,8 +21,9 @@ constexpr int64_t kSmallPixels = 512 * 512;
 // The allocator caches up to a quarter of the peak for the next run. The usual
 // overhead is estimated at a tenth.
 constexpr double kKept = 1.1;
-// The maximum size of a model's pool of input buffers, in bytes. The memory
-// budget counts only the inputs in use.
+// The maximum size of a model's pool of input buffers, in bytes. FitBatch()
+// reserves memory for this pool, because the memory budget counts only the
+// buffers in use.
 constexpr int64_t kMostPooledInputs = int64_t{256} << 20;
 // A load measures how much memory an image needs. If the image needs more than
 // 1/kLoadsAtOnce of the free memory, only one load at a time may measure such

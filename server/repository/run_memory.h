@@ -15,8 +15,8 @@
 namespace sfmamba::repository {
 
 // Accounts for the memory that loads and batches of all models need in this
-// process. Models that serve run their batches in turns, so only the largest
-// need of one model counts. Loads run at the same time, so the needs of all
+// process. Models that serve run their batches in turns, so only the model with
+// the largest need counts. Loads run at the same time, so the needs of all
 // loads are added.
 //
 // Thread-safe. Models may outlive this object.
