@@ -25,9 +25,9 @@ struct TlsIdentity {
   absl::Time expires;     // Expiry time of the server's certificate.
 };
 
-// Configures a new context with the identity. Returns INVALID_ARGUMENT with the
-// wrong setting if the certificate or the CA cannot be parsed or the key does
-// not match the certificate.
+// Configures `tls`, a new context, with the identity. Returns INVALID_ARGUMENT
+// with the wrong setting if the certificate or the CA cannot be parsed or the
+// key does not match the certificate.
 absl::Status LoadTls(const TlsIdentity& identity,
                      boost::asio::ssl::context* tls);
 
