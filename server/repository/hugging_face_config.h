@@ -14,8 +14,10 @@ namespace sfmamba::repository {
 
 // The texts of the files that describe a model in Hugging Face's folder layout.
 struct HuggingFaceTexts {
-  std::string config;                       // config.json.
-  std::optional<std::string> preprocessor;  // preprocessor_config.json.
+  // The text of config.json.
+  std::string config;
+  // The text of preprocessor_config.json. nullopt if there is no such file.
+  std::optional<std::string> preprocessor;
 };
 
 // The description of a classifier, read from the files in Hugging Face's

@@ -46,13 +46,14 @@ class LoadLanes {
   struct Lane {
     explicit Lane(std::function<void()> background_starts);
 
-    int jobs = 0;  // Running and waiting jobs.
+    int jobs = 0;  // The number of running and waiting jobs.
     server::Worker background;
-    server::Worker loader;  // Last, because its jobs use the members above.
+    // This member is last, because its jobs use the members above.
+    server::Worker loader;
   };
   struct Model {
     Lane* lane = nullptr;
-    int jobs = 0;  // Running and waiting jobs.
+    int jobs = 0;  // The number of running and waiting jobs.
   };
 
   // Returns the lane with the fewest jobs.
@@ -63,11 +64,11 @@ class LoadLanes {
 
   const size_t most_waiting_;
   mutable absl::Mutex mu_;
-  size_t waiting_ ABSL_GUARDED_BY(mu_) = 0;  // Number of waiting jobs.
+  size_t waiting_ ABSL_GUARDED_BY(mu_) = 0;  // The number of waiting jobs.
   // The models that have running or waiting jobs, by id.
   std::map<std::string, Model> models_ ABSL_GUARDED_BY(mu_);
-  // Last, because the lanes' threads use the members above. mu_ guards the
-  // `jobs` of each lane.
+  // This member is last, because the lanes' threads use the members above. mu_
+  // guards the member `jobs` of each lane.
   std::vector<std::unique_ptr<Lane>> lanes_;
 };
 

@@ -214,7 +214,8 @@ void ModelCatalog::Serve(const Version& version,
                          std::shared_ptr<LoadedModel> loaded) {
   version->SetReady(std::move(loaded));
   ShowState(*version);
-  Version before;  // Destroyed after the lock is released.
+  // Declared before the lock, so that `before` is destroyed after unlocking.
+  Version before;
   absl::MutexLock lock(&mu_);
   ModelEntry& entry = entries_[version->id()];
   before = entry.Find(version->number());
@@ -252,7 +253,8 @@ ModelCatalog::Version ModelCatalog::Unserved(const ModelVersion& version,
 
 absl::StatusOr<ModelCatalog::Version> ModelCatalog::Unload(
     const std::string& id, int64_t number, const std::string& reason) {
-  Version before;  // Destroyed after the lock is released.
+  // Declared before the lock, so that `before` is destroyed after unlocking.
+  Version before;
   absl::StatusOr<std::shared_ptr<LoadedModel>> model;
   absl::MutexLock lock(&mu_);
   const auto found = entries_.find(id);
@@ -289,7 +291,8 @@ absl::StatusOr<ModelCatalog::Version> ModelCatalog::Unload(
 }
 
 void ModelCatalog::Freed(const LoadedModel* model) {
-  Draining draining;  // Destroyed after the lock is released.
+  // Declared before the lock, so that `draining` is destroyed after unlocking.
+  Draining draining;
   absl::MutexLock lock(&mu_);
   const auto found = draining_.find(model);
   if (found == draining_.end()) return;
@@ -319,7 +322,8 @@ bool ModelCatalog::AwaitFreed(absl::Duration limit) {
 }
 
 void ModelCatalog::Clear() {
-  // Destroyed after the lock is released.
+  // Declared before the lock, so that the entries are destroyed after
+  // unlocking.
   std::map<std::string, ModelEntry> entries;
   absl::MutexLock lock(&mu_);
   entries.swap(entries_);

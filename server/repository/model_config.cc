@@ -63,7 +63,8 @@ Message WithDefaults(Message proto) {
 }
 
 // Checks that no fields except `known` are set. The network would ignore all
-// other fields. Not called for MambaVision and SF-Mamba, which use all fields.
+// other fields. This function is not called for MambaVision and SF-Mamba, which
+// use all fields.
 absl::Status CheckFields(const v1::Backbone& proto,
                          absl::Span<const absl::string_view> known) {
   std::vector<const google::protobuf::FieldDescriptor*> fields;

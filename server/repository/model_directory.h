@@ -21,7 +21,7 @@ struct ModelDirectory {
   batching::BatchOptions batch;
   std::vector<std::string> labels;         // One label for each class.
   std::vector<std::string> weights_paths;  // Empty if the weights are random.
-  int64_t weights_size = 0;                // Total bytes of weights_paths.
+  int64_t weights_size = 0;                // The files' total size in bytes.
   // The total number of elements in weights_paths, or 0 if the files have the
   // wrong format.
   int64_t weights_elements = 0;

@@ -60,7 +60,7 @@ class ModelEntry {
   void TellLabels(int64_t number) const;
 
   std::map<int64_t, Version> versions_;    // Keyed by version number.
-  std::map<std::string, int64_t> labels_;  // Version numbers by label.
+  std::map<std::string, int64_t> labels_;  // The version number of each label.
 };
 
 }  // namespace sfmamba::repository

@@ -246,8 +246,8 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   }
   options.stop = job.stop;
   loaded->directory = *std::move(directory);
-  // Created here and not on the background thread, because the executor's
-  // threads inherit the priority of the thread that creates them.
+  // The executor is created here and not on the background thread, because the
+  // executor's threads inherit the priority of the thread that creates them.
   loaded->executor = std::make_unique<batching::Executor>(
       std::move(options), std::move(weights->model), &metrics_);
   const absl::Status prepared = loaded->executor->WaitUntilPrepared();

@@ -287,8 +287,8 @@ class ModelRepository {
       ABSL_GUARDED_BY(unloads_mu_);
 
   LoadLanes lanes_;  // Uses the members above.
-  // Polls the folders and runs the first loads. Last, because its thread uses
-  // all members above.
+  // Polls the folders and runs the first loads. This member is last, because
+  // its thread uses all members above.
   server::Worker poller_;
 };
 

@@ -48,7 +48,8 @@ class Reaper {
   const Freed freed_;
   const std::function<void()> trim_;
   const std::shared_ptr<Grave> grave_ = std::make_shared<Grave>();
-  server::Worker worker_;  // Last, because it uses the members above.
+  // This member is last, because its thread uses the members above.
+  server::Worker worker_;
 };
 
 }  // namespace sfmamba::repository

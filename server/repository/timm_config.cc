@@ -28,7 +28,7 @@ using Levels = std::vector<MemberLevel>;
 // The parsed JSON files.
 struct Files {
   json config, preprocessor;
-  Levels levels;  // Point into `config`.
+  Levels levels;  // The levels point into `config`.
 };
 
 absl::Status Parse(const HuggingFaceTexts& texts, Files* files) {

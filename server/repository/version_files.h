@@ -52,7 +52,7 @@ struct VersionFiles {
   // The path of kWeightsFile, or the paths of the shards that kShardsFile
   // lists, sorted by name.
   std::vector<std::string> weights;
-  int64_t weights_size = 0;  // Total bytes of `weights`.
+  int64_t weights_size = 0;  // The total size of `weights` in bytes.
 };
 
 // Finds a version's files. Returns NOT_FOUND if there is no configuration file
