@@ -32,8 +32,8 @@ constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();
 // lines for the same client. If the set is full, it is cleared. A client may
 // then be logged again.
 constexpr int kMaxClientsKnown = 4096;
-// The decode pool treats the decoding of a picture as a long piece of work if
-// it is expected to take longer than this. See FairPool::Options.
+// If decoding a picture is expected to take longer than this, the decode pool
+// treats the decoding as a long piece of work. See FairPool::Options.
 constexpr absl::Duration kLongDecode = absl::Milliseconds(50);
 constexpr absl::Duration kHousekeepingPeriod = absl::Seconds(1);
 // The time limit for sending the last spans (records for tracing) at the end of

@@ -215,7 +215,8 @@ class Server {
   std::unique_ptr<rpc::GrpcPort> admin_grpc_;  // Null if grpc_ serves admin_.
   std::unique_ptr<rpc::GrpcPort> grpc_;        // Uses everything above.
   HeapTrim heap_trim_;                         // Used only by housekeeping_.
-  Worker housekeeping_;  // Last, because it uses the members above.
+  // This member is last, because its thread uses the members above.
+  Worker housekeeping_;
 };
 
 }  // namespace sfmamba::server

@@ -16,7 +16,7 @@ absl::StatusOr<v1::ServerConfig> ReadServerConfig(const std::string& path);
 
 // The memory of this process, in bytes.
 struct ProcessMemory {
-  int64_t limit = 0;   // 0 if unknown.
+  int64_t limit = 0;   // 0 if the limit is unknown.
   int64_t models = 0;  // The estimated memory that all models need.
 };
 // Returns the memory limit of this process. Does not estimate `models`.

@@ -27,7 +27,8 @@ absl::Status WrongText(absl::string_view field, absl::string_view got,
 // INVALID_FIELD for an integer outside `min` to `max`.
 absl::Status OutOfRange(absl::string_view field, int64_t got, int64_t min,
                         int64_t max);
-// TOO_MANY_IMAGES for the field "images".
+// TOO_MANY_IMAGES for the field "images". The request has `got` images or
+// tiles, but only `max` are allowed.
 absl::Status TooManyImages(int got, int64_t max);
 // TOO_MANY_TILES. The tiles of a picture would become `got` model inputs, but
 // only `max` are allowed. Tiles of `width` x `height` pixels would be few

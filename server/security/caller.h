@@ -16,7 +16,7 @@ enum class Scope {
 struct Quota {
   // The maximum number of images in the server at once. 0 means no limit.
   int max_items = 0;
-  double items_per_second = 0;  // Long-term rate. 0 means no limit.
+  double items_per_second = 0;  // The long-term rate. 0 means no limit.
   // The maximum number of images that a client may send at once after an idle
   // time. 0 means the number of images per second, but at least 1.
   int burst = 0;

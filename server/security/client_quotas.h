@@ -26,8 +26,8 @@ namespace sfmamba::security {
 // that is not full.
 class ClientQuotas {
  public:
-  // The content of a hold. It names a client and a number of its images in the
-  // server.
+  // A hold contains a Part. The Part names a client and a number of images that
+  // the client has in the server.
   struct Part {
     std::string client;
     int items = 0;
@@ -58,7 +58,7 @@ class ClientQuotas {
   // A token bucket. A token allows one image. The bucket stores the number of
   // missing tokens, so that a full bucket need not be stored.
   struct Bucket {
-    double lacking = 0;  // Missing tokens, at least 0. May exceed the burst.
+    double lacking = 0;  // The number of missing tokens. May exceed the burst.
     absl::Time updated = absl::InfinitePast();
     double rate = 0;
 

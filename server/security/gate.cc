@@ -53,7 +53,7 @@ absl::StatusOr<Caller> Gate::Find(absl::string_view authorization,
   std::shared_ptr<const Tokens> tokens;
   {
     absl::MutexLock lock(&mu_);
-    tokens = tokens_;  // Copied, so that the search needs no lock.
+    tokens = tokens_;  // The copy is searched without the lock.
   }
   if (tokens == nullptr) {
     const std::string client = ClientOf(origin);

@@ -46,7 +46,8 @@ class Gate {
   };
   // The source of a call.
   struct Origin {
-    std::string peer;  // In gRPC's format, such as "ipv4:10.0.0.7:41234".
+    // The peer's address in gRPC's format, such as "ipv4:10.0.0.7:41234".
+    std::string peer;
     // The values of the x-forwarded-for headers, in their order.
     std::vector<std::string> forwarded;
   };

@@ -27,7 +27,8 @@ namespace sfmamba::security {
 // Thread-compatible.
 class WatchedFiles {
  public:
-  using Contents = std::vector<std::string>;  // In the order of the files.
+  // The contents of all files, in the order of the files.
+  using Contents = std::vector<std::string>;
 
   struct File {
     std::string setting;  // The setting that names the file.
@@ -109,8 +110,9 @@ class Security {
   Gate gate_;
   ClientQuotas quotas_;
   CurrentTlsIdentity tls_;
-  std::vector<WatchedFiles> files_;  // Used only by watch_ once it runs.
-  // Last, because it uses the members above.
+  // After watch_ has started, only the thread of watch_ uses this member.
+  std::vector<WatchedFiles> files_;
+  // This member is last, because its thread uses the members above.
   std::unique_ptr<server::Worker> watch_;
 };
 
