@@ -21,8 +21,8 @@ namespace {
 
 constexpr int kDefaultTopK = 5;
 constexpr absl::Duration kPerClass = absl::Nanoseconds(5);
-// The minimum size in bytes of a number in an answer. A number in JSON takes at
-// least a digit and a comma.
+// An answer takes at least this many bytes for each number. In JSON, a number
+// takes at least a digit and a comma.
 constexpr int kLeastNumberBytes = 2;
 // Each value of a heat map covers a square of the model input. This is the side
 // of the square in pixels.
@@ -53,9 +53,9 @@ std::vector<int> BestClasses(const std::vector<float>& scores,
   const auto before = [&scores](int a, int b) {
     return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
   };
-  // `best` is a heap whose first element is the worst class. Ids are visited in
-  // ascending order. Among equal scores, the lowest ids therefore stay in the
-  // heap.
+  // `best` is a heap whose first element is the worst class so far. Classes are
+  // visited by ascending id. A class replaces the worst class only if its score
+  // is higher. Among equal scores, the lowest ids therefore remain.
   const auto consider = [&](int id) {
     if (static_cast<int>(best.size()) == count) {
       if (scores[id] <= scores[best.front()]) return;
@@ -105,8 +105,8 @@ v1::ClassifyResult ToResult(const v1::ClassifyParams& params,
   return result;
 }
 
-// Encodes the result in one step. If the request asks for a heat map as PNG,
-// further steps encode the PNG.
+// Encodes a classification. The first step encodes everything except the PNG of
+// a heat map. If the request asks for this PNG, further steps encode it.
 class ClassificationEncoder final : public AnswerEncoder {
  public:
   ClassificationEncoder(const v1::ClassifyParams& params, bool include_logits,
@@ -154,7 +154,8 @@ class ClassificationEncoder final : public AnswerEncoder {
   const repository::ModelDirectory& model_;
   model::Classification found_;
   std::optional<v1::ClassifyResult> result_;
-  std::optional<HeatMapEncoder> heat_map_;  // Set if a PNG is requested.
+  // Set only if the request asks for a heat map as PNG.
+  std::optional<HeatMapEncoder> heat_map_;
 };
 
 class ClassificationHandler final : public TaskHandler {

@@ -18,15 +18,15 @@ absl::Time DeadlineOf(absl::Time client, absl::Time start,
                       absl::Duration otherwise, absl::Duration longest);
 
 // Returns true if a client that disconnected at `now` probably did so because
-// its deadline passed. `deadline` is the server's copy of this deadline. On the
-// client, the deadline passes slightly earlier than on the server. The
-// difference is the network delay plus up to 1 % of the timeout, because gRPC
-// rounds timeouts up.
+// its deadline had passed. `start` and `deadline` are the start and the
+// deadline of the request on the server. The client's deadline passes slightly
+// earlier. The difference is the network delay plus up to 1 % of the timeout,
+// because gRPC rounds timeouts up.
 bool HungUpAtDeadline(absl::Time start, absl::Time deadline, absl::Time now);
 
-// Returns the stage of processing that `status` contains, for example "decode".
-// Errors of server::Expired() and server::Cancelled() contain a stage. For any
-// other status, returns `otherwise`.
+// Returns the name of the processing stage that `status` contains, for example
+// "decode". Errors of server::Expired() and server::Cancelled() contain such a
+// name. If `status` contains none, returns `otherwise`.
 std::string StageOf(const absl::Status& status, absl::string_view otherwise);
 
 }  // namespace sfmamba::prediction

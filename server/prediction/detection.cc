@@ -18,24 +18,26 @@
 namespace sfmamba::prediction {
 namespace {
 
-// The expected time to encode an object is kPerObject plus the time for its
-// mask. A mask is encoded line by line, and a line is a row or a column. Each
-// line takes kPerLine. In a PNG, kPerPngByte is added for every 8 pixels.
-// kPerEdge is added for each edge, where set and unset pixels meet. Only noisy
-// masks have many edges.
+// Expected times for encoding detected objects. Each object takes kPerObject,
+// plus the time for its mask. A mask is encoded line by line. A line is a row
+// in a PNG and a column in run lengths. Each line takes kPerLine. In a PNG,
+// every 8 pixels of a line take another kPerPngByte. Each edge, where set and
+// unset pixels meet, takes another kPerEdge. Only noisy masks have many edges.
 constexpr absl::Duration kPerLine = absl::Nanoseconds(150);
 constexpr absl::Duration kPerPngByte = absl::Nanoseconds(2);
 constexpr absl::Duration kPerEdge = absl::Nanoseconds(20);
 constexpr absl::Duration kPerObject = absl::Nanoseconds(500);
-// An encoding step ends when the expected time of its work reaches this.
+// A step stops encoding when the expected time of its work has reached this
+// duration.
 constexpr absl::Duration kPiece = absl::Milliseconds(4);
 // The expected times to sort one detection and to compare two detections.
 constexpr absl::Duration kPerSorted = absl::Nanoseconds(200);
 constexpr absl::Duration kPerComparison = absl::Nanoseconds(3);
 constexpr int64_t kMaskBytes = 28 * 28 * sizeof(float);
-// The number of mask lines that are encoded before the step's time is checked
-// again. For a new mask, this number is kFirstLines. Afterwards, it is chosen
-// to fit the remaining time of the step, from kFewestLines to kMostLines.
+// The number of mask lines that one call of EncodeLines() encodes. The first
+// call for a mask encodes kFirstLines. Each further call encodes as many lines
+// as fit into the remaining time of the step, but at least kFewestLines and at
+// most kMostLines.
 constexpr int kFirstLines = 256, kFewestLines = 64, kMostLines = 2048;
 
 // Converts a box to pixels of the oriented picture and clips the box. `box` is
@@ -140,8 +142,9 @@ class DetectionEncoder final : public AnswerEncoder {
       per_line_ = absl::ZeroDuration();
     }
   }
-  // Encodes some lines of the current mask, which should take about `time`.
-  // Returns the expected time for these lines.
+  // Encodes the next lines of the current mask. If the time per line is known,
+  // chooses the number of lines so that encoding takes about `time`. Returns
+  // the expected time for the encoded lines.
   absl::StatusOr<absl::Duration> EncodeLines(absl::Duration time) {
     int lines = kFirstLines;
     if (per_line_ > absl::ZeroDuration()) {
@@ -168,12 +171,14 @@ class DetectionEncoder final : public AnswerEncoder {
   v1::DetectResult answer_;  // The last object has no mask while mask_ is set.
   std::unique_ptr<MaskEncoder> mask_;  // Encodes the last object's mask.
   absl::Duration without_edges_;       // The result of PerLine() for mask_.
-  absl::Duration per_line_;  // Expected time per line of mask_. 0 at first.
-  int64_t bytes_ = 0;        // Total size of the masks in answer_.
-  absl::Duration left_;      // The expected time of the remaining work.
+  // The expected time per line of mask_, with edges. Zero until the first lines
+  // are encoded.
+  absl::Duration per_line_;
+  int64_t bytes_ = 0;    // The size in bytes of the masks in answer_.
+  absl::Duration left_;  // The expected time of the remaining work.
 };
 
-// Merges the detections of the tiles, then encodes them.
+// Merges the detections of all tiles, then encodes the merged detections.
 class TilesEncoder final : public AnswerEncoder {
  public:
   using Encode = absl::AnyInvocable<std::unique_ptr<AnswerEncoder>(
@@ -308,8 +313,8 @@ class DetectionHandler final : public TaskHandler {
   }
   int64_t ResultBytes(const repository::ModelDirectory& model,
                       const ImageFacts& image) const override {
-    // The memory of a mask is 28 x 28 probabilities. The mask is never stored
-    // in the size of the picture.
+    // A mask takes the memory of 28 x 28 probabilities. It is never stored with
+    // as many pixels as the picture.
     const int64_t per_object = WantsMasks(params_, model) ? kMaskBytes
                                : image.inputs() > 1 ? sizeof(model::Detection)
                                                     : 0;

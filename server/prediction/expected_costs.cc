@@ -12,9 +12,9 @@ namespace {
 constexpr double kWeight = 0.1;
 constexpr absl::Duration kShortest = absl::Microseconds(50);
 
-// An image format, and the time to decode and resize one pixel of a photograph
-// in this format. Measured with tests/server/image:image_benchmark on a core
-// with AVX-512.
+// The name of an image format, and the time to decode and resize one pixel of a
+// photograph in this format. The times were measured with
+// tests/server/image:image_benchmark on a core with AVX-512.
 struct Format {
   absl::string_view name;
   absl::Duration per_pixel;
@@ -22,11 +22,11 @@ struct Format {
 constexpr Format kFormats[] = {
     {"jpeg", absl::Nanoseconds(6)},   {"png", absl::Nanoseconds(25)},
     {"webp", absl::Nanoseconds(29)},  {"pixels", absl::Nanoseconds(3)},
-    {"tensor", absl::Nanoseconds(2)},  // Only copied.
+    {"tensor", absl::Nanoseconds(2)},  // A tensor is only copied.
 };
 
-// The time to create one byte of model input, for an image that is divided into
-// parts such as tiles.
+// If an image is divided into parts, for example into tiles, creating the
+// parts' model inputs takes this long per byte.
 constexpr absl::Duration kPerPartByte = absl::Nanoseconds(1);
 
 // Returns the index of the image's format in kFormats. If the format is

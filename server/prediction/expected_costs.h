@@ -10,19 +10,19 @@
 
 namespace sfmamba::prediction {
 
-// A moving average of the measured time divided by the expected time. The
-// average starts at 1 and stays between 1/4 and 4. All clients share the
-// average. Its bounds limit how much the slow pictures of one client can raise
-// the estimates for the other clients.
+// The moving average of a ratio, which is the measured time of work divided by
+// its expected time. The average starts at 1 and stays between 1/4 and 4. All
+// clients share one average. The bounds limit how much slow pictures of one
+// client can raise the estimates for the other clients.
 //
 // Thread-safe. If two threads add a measurement at the same time, one
 // measurement may be lost.
 class LearnedFactor {
  public:
   // Adds a measurement. Ignores work that is expected to take less than 50 us,
-  // because overhead would dominate the measurement. If the measured ratio
-  // exceeds four times the average, counts only four times the average. The
-  // thread may have waited for a CPU core.
+  // because overhead would dominate the measurement. If the ratio exceeds four
+  // times the average, adds only four times the average, because the thread may
+  // have waited for a CPU core.
   void Add(absl::Duration expected, absl::Duration measured);
   double value() const { return value_.load(std::memory_order_relaxed); }
 
@@ -41,8 +41,8 @@ class LearnedFactor {
 class ExpectedCosts {
  public:
   // Decode() estimates the time to convert an image into model inputs.
-  // Decoded() adds a measurement. `took` excludes the time to cut the image
-  // into parts.
+  // Decoded() adds the measurement `took`. If the image is divided into parts,
+  // `took` excludes the time to create the parts.
   absl::Duration Decode(const ImageFacts& image) const;
   void Decoded(const ImageFacts& image, absl::Duration took);
 

@@ -28,25 +28,26 @@ class HeatMapEncoder {
   absl::Duration NextCost() const;
   absl::Status EncodeNext();  // Returns INTERNAL if libpng fails.
   int64_t bytes() const { return png_.bytes(); }
-  v1::HeatMap Take();  // Call once, after done() becomes true.
+  v1::HeatMap Take();  // May be called only once, after done() becomes true.
 
  private:
-  // The two rows of the heat map between which a row of the PNG lies, or the
-  // two columns for a column of the PNG. `part` is the weight of `second`. If
-  // the row or column lies outside the model's input, `first` is -1.
+  // A row of the PNG lies between the rows `first` and `second` of the heat
+  // map. `part` is the weight of `second`, from 0 to 1. If the PNG row lies
+  // outside the model's input, `first` is -1. For a column of the PNG, the
+  // fields refer to columns of the heat map.
   struct Place {
     int first = -1, second = -1;
     float part = 0;
   };
-  // Returns one Place for each of the PNG's `size` rows (or columns). The heat
-  // map has `values` rows (or columns) and covers the model's input. The
-  // model's input extends from `min` to `max`, in fractions of the PNG's height
-  // (or width).
+  // Returns the Place of each of the PNG's `size` rows. The heat map has
+  // `values` rows, which cover the height of the model's input. The top and the
+  // bottom of the input lie at `min` and `max`, in fractions of the PNG's
+  // height. Columns are computed in the same way, from the widths.
   static std::vector<Place> Places(int size, float min, float max, int values);
   void FillRow(int y, uint8_t* row);
 
-  v1::HeatMap answer_;      // Take() adds the PNG.
-  std::vector<float> map_;  // Scaled to 0..255.
+  v1::HeatMap answer_;      // The result. Take() adds the PNG.
+  std::vector<float> map_;  // The heat map, scaled to 0..255.
   const int map_width_;
   const std::vector<Place> rows_, columns_;
   std::vector<float> blend_;  // One interpolated row of the map.

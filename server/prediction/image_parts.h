@@ -25,20 +25,20 @@ struct InputRun {
   batching::BatchInfo batch;
 
   // Stores `info`, which describes how the input was run. If the input was
-  // dropped before it joined a batch, sets its queue time to the time since
+  // dropped before it joined a batch, sets the queue time to the time since
   // submission.
   void End(const batching::BatchInfo& info);
 };
 
 // Collects the results of one image's parts, for example of its tiles. Each
-// part is a separate task in the batch queue. The `done` callbacks of all tasks
-// share the ownership of this object. When the last callback releases its
+// part is a separate task in the batch queue. The callbacks of these tasks
+// share the ownership of this object. When the last callback has released its
 // reference, the destructor calls `done`, which continues with the image:
 //
 //   auto parts = std::make_shared<ImageParts>(count, collector, done);
 //   task.done = [parts, i](auto result, const BatchInfo& batch) mutable {
 //     parts->End(i, std::move(result), run);
-//     parts = nullptr;  // Otherwise held until the whole batch is done.
+//     parts = nullptr;  // The callback itself lives until the batch is done.
 //   };
 //   parts = nullptr;  // When all parts are submitted.
 //

@@ -7,13 +7,13 @@
 namespace sfmamba::prediction {
 namespace {
 
-// The expected times for four classes of one pixel. kPerFourLogits is the time
-// to resize and compare four logits. kPerFourExponentials is the time to
-// compute four exponentials of the softmax.
+// kPerFourLogits is the expected time to resize and compare four logits of a
+// pixel. kPerFourExponentials is the expected time to compute four exponentials
+// of the softmax.
 constexpr absl::Duration kPerFourLogits = absl::Nanoseconds(1);
 constexpr absl::Duration kPerFourExponentials = absl::Nanoseconds(2);
-// The time per pixel that does not depend on the number of classes. The unit is
-// the time for one logit.
+// For each pixel, some work does not depend on the number of classes. It takes
+// as long as the work for this many logits.
 constexpr int kLogitsOfPixel = 32;
 // The intended duration of one ComputeNext(). A call computes at least one row.
 constexpr absl::Duration kPiece = absl::Milliseconds(4);
@@ -41,7 +41,7 @@ void LogitsMap::ComputeNext() {
   if (next_ == 0) {
     rows_ = kernels::ComposeResizes(logits_.height, input_.height, map_.height);
     columns_ = kernels::ComposeResizes(logits_.width, input_.width, map_.width);
-    // Only reserves memory. Each step later clears the memory of its rows.
+    // This only reserves memory. Each step clears the memory of its own rows.
     // Clearing the memory of the whole map at once would take tens of
     // milliseconds.
     const int64_t pixels = int64_t{1} * map_.height * map_.width;
@@ -69,8 +69,8 @@ void LogitsMap::ComputeNext() {
 }
 
 int64_t LogitsMap::Bytes(const image::PictureSize& input, int classes) {
-  // The head's logits have a quarter of the input's height and width, rounded
-  // up.
+  // The model's head returns logits with a quarter of the input's height and
+  // width, rounded up.
   const auto quarter = [](int side) { return (side + 3) / 4; };
   return int64_t{1} * quarter(input.height) * quarter(input.width) * classes *
          sizeof(float);

@@ -14,9 +14,9 @@ namespace sfmamba::prediction {
 // Computes the class map of a picture from the logits of a segmentation head,
 // some rows at a time. Resizes the logits first to the size of the model's
 // input, then to the size of the map. Gives each pixel the class with the
-// highest logit. Used if SegmentationOptions::logits is set, because the model
-// then returns logits. If it is not set, the model computes the same map
-// itself. Source: docs/heads.md, "UperNet". Thread-compatible.
+// highest logit. The model returns logits only if SegmentationOptions::logits
+// is set. Otherwise the model computes the same map itself. Source:
+// docs/heads.md, "UperNet". Thread-compatible.
 class LogitsMap {
  public:
   // `input` is the size of the model's input, and `out` the size of the map. If

@@ -56,7 +56,7 @@ class RleMaskEncoder final : public MaskEncoder {
   // the model saw.
   int next_;
   const int end_;
-  LineRuns runs_;  // A member, so that its memory is reused.
+  LineRuns runs_;  // It is a member, so that its memory is reused.
   base::RleWriter rle_;
 };
 
@@ -102,8 +102,8 @@ class PngMaskEncoder final : public MaskEncoder {
   int lines_left() const override { return lines_left_; }
   absl::StatusOr<int64_t> Encode(int lines) override {
     lines = std::min(lines, lines_left_);
-    // Only the rows [begin, end) can have set pixels. The other rows of this
-    // call are empty.
+    // Only the rows [begin, end) of the mask can have set pixels. The other
+    // rows that this call encodes are empty.
     const model::InstanceMask::Bounds bounds = mask_->bounds();
     const int begin =
         std::clamp(bounds.top, next_ + top_, next_ + top_ + lines);
@@ -132,14 +132,14 @@ class PngMaskEncoder final : public MaskEncoder {
 
  private:
   const std::shared_ptr<const model::InstanceMask> mask_;
-  const int width_;  // Columns of the PNG.
+  const int width_;  // The number of columns of the PNG.
   // The position of the PNG's first column and row in the region that the model
   // saw.
   const int left_;
   const int top_;
-  int next_ = 0;  // The next row of the PNG.
+  int next_ = 0;  // The next row of the PNG to encode.
   int lines_left_;
-  LineRuns runs_;  // A member, so that its memory is reused.
+  LineRuns runs_;  // It is a member, so that its memory is reused.
   base::GreyPngEncoder png_;
 };
 

@@ -19,9 +19,10 @@ class MaskEncoder {
 
   // Returns the number of rows or columns that are not encoded yet.
   virtual int lines_left() const = 0;
-  // Encodes the next `lines` rows or columns, or all if fewer are left. Returns
-  // the number of edges in them, where set and unset pixels meet. The encoding
-  // time depends on this number. Returns INTERNAL if libpng fails.
+  // Encodes the next `lines` rows or columns, or all that are left if there are
+  // fewer. Returns the number of edges in these rows or columns. An edge is a
+  // place where a set and an unset pixel meet. The encoding time depends on the
+  // number of edges. Returns INTERNAL if libpng fails.
   virtual absl::StatusOr<int64_t> Encode(int lines) = 0;
   // Returns the approximate size in bytes of the data encoded so far.
   virtual int64_t bytes() const = 0;

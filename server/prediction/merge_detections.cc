@@ -77,13 +77,14 @@ class MaskUnion final : public InstanceMask {
  private:
   using AddLines = void (InstanceMask::*)(int, int, LineRuns*) const;
 
-  // Adds the lines (rows or columns) [begin, end) of the union to `runs`.
-  // `first` and `size` select a mask's first line and its number of lines in
-  // Bounds, for example &Bounds::top and &Bounds::height.
+  // Appends the lines [begin, end) of the union to `runs`. If `add_lines` is
+  // AddRows, lines are rows. If it is AddColumns, lines are columns. `first`
+  // and `size` are the members of Bounds that contain a mask's first line and
+  // its number of lines, for example &Bounds::top and &Bounds::height.
   void Add(int begin, int end, AddLines add_lines, int Bounds::*first,
            int Bounds::*size, LineRuns* runs) const {
-    // The runs of set pixels in all masks, by line. A run is a pair (begin,
-    // end).
+    // The runs of set pixels of all masks. There is one list of runs for each
+    // line. A run is a pair (begin, end).
     std::vector<std::vector<std::pair<int, int>>> lines(end - begin);
     LineRuns own;
     for (const MaskPointer& mask : masks_) {
@@ -123,9 +124,10 @@ Float Area(const Box& box) {
   return (Float{box.x2} - Float{box.x1}) * (Float{box.y2} - Float{box.y1});
 }
 
-// Returns true if the boxes overlap by at least `rule.threshold`. The precision
-// of the computation is `Float`. SAHI compares two detections in single
-// precision. It compares a detection with an extended box in double precision.
+// Returns true if the boxes overlap by at least `rule.threshold`. Computes with
+// numbers of type `Float`. As in SAHI, two detections are compared in single
+// precision. A detection and the extended box of an object are compared in
+// double precision.
 template <typename Float>
 bool Match(const Box& a, const Box& b, const MergeRule& rule) {
   const Float width = std::max(
@@ -195,7 +197,8 @@ void DetectionMerger::MergeNext() {
       continue;
     }
     object.box = Around(object.box, other.box);
-    // Like SAHI, uses the class of the later detection if the scores are equal.
+    // If `other` has the same score as the object, the object takes the class
+    // of `other`, as in SAHI.
     if (other.score == object.score) object.class_id = other.class_id;
     if (other.mask != nullptr) masks.push_back(std::move(other.mask));
   }

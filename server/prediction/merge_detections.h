@@ -11,9 +11,9 @@
 
 namespace sfmamba::prediction {
 
-// Moves boxes and masks by (`left`, `top`) pixels, which is the position of a
-// part in the picture. Coordinates in the part become coordinates in the
-// picture.
+// Moves boxes and masks by (`left`, `top`) pixels. If (`left`, `top`) is the
+// position of a part in the picture, this converts coordinates in the part to
+// coordinates in the picture.
 void Shift(int left, int top, model::Detections* detections);
 
 // Returns a mask whose set pixels are set in at least one of `masks`. `masks`

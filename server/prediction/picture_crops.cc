@@ -19,7 +19,7 @@ PredictionEnvironment WithAnyImages(PredictionEnvironment environment) {
 }
 
 // Converts an error from classifying the crops to an error of the detection
-// request. An INVALID_ARGUMENT gets the field "params.crops", because it
+// request. An INVALID_ARGUMENT gets the field "params.crops", because the error
 // concerns the number of crops or the model that classifies the crops.
 absl::Status OfCrops(const absl::Status& status) {
   return absl::IsInvalidArgument(status)

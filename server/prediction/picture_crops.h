@@ -33,9 +33,10 @@ image::PixelRect CropOf(const v1::BoundingBox& box, float margin,
 // `answered` may destroy the object.
 class PictureCrops final : public ResponseWriter {
  public:
-  // Called once, with the objects and the classes of their crops, or with an
-  // error if the whole request failed. If partial results are allowed, the
-  // request does not fail. Each crop that failed then contains its own error.
+  // Called exactly once. If the request succeeded, the argument contains the
+  // objects with the classes of their crops. If it failed, the argument is the
+  // error. If partial results are allowed, the request never fails, and each
+  // failed crop contains its own error.
   using Answered = absl::AnyInvocable<void(absl::StatusOr<v1::DetectResult>)>;
 
   // `found` contains the detected objects, at least one. `memory` accounts for
@@ -44,9 +45,10 @@ class PictureCrops final : public ResponseWriter {
                image::RgbImage picture, server::MemoryHold memory,
                v1::DetectResult found);
 
-  // Starts the prediction. Must be called once. `request` contains everything
-  // except the images and the parameters. `parent` is the prediction of the
-  // detection request. `parent` must outlive this object.
+  // Starts the prediction that classifies the crops. Must be called once.
+  // `request` contains everything except the images and the parameters.
+  // `parent` is the prediction of the detection request. `parent` must outlive
+  // this object.
   void Start(PredictionRequest request, const v1::Crops& crops,
              const Prediction& parent, Answered answered);
 
@@ -61,7 +63,7 @@ class PictureCrops final : public ResponseWriter {
 
   const PredictionEnvironment environment_;
   image::RgbImage picture_;    // Freed by ReleaseRequest().
-  server::MemoryHold memory_;  // Accounts for picture_.
+  server::MemoryHold memory_;  // Accounts for picture_'s memory.
   v1::DetectResult found_;
   bool partial_ = false;
   std::atomic<int64_t> bytes_{0};

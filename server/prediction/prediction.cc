@@ -152,8 +152,8 @@ void Prediction::Prepare(OpenItem open) {
   }
   absl::StatusOr<image::PreparedInput> input =
       server::Guarded([&]() -> absl::StatusOr<image::PreparedInput> {
-        // If the request asks for crops of the objects, the decoded picture is
-        // kept in item.picture.
+        // If the request asks for crops of the objects, MakeInput() stores the
+        // decoded picture in item.picture.
         return image::MakeInput(
             item.source, model_->directory.config, request_.options.resize,
             env_.limits.image, wanted, &model_->executor->pixels(),
@@ -194,8 +194,8 @@ batching::BatchTask Prediction::MakeTask(image::ImageBuffer input,
                                          InputRun* run) const {
   const model::ModelConfig& config = model_->directory.config;
   batching::BatchTask task;
-  // Computes the key from the size of the decoded input. ImageFacts contains
-  // only an estimate of this size, made before decoding.
+  // Computes the batch key from the final size of the input. The size in
+  // ImageFacts is only an estimate that was made before decoding.
   task.key = KeyOf(config, {input.height, input.width},
                    input.pixels.empty() ? batching::ImageType::kFloat32
                                         : batching::ImageType::kUint8);

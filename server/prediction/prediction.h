@@ -49,8 +49,8 @@ struct PredictionEnvironment {
   server::FairPool& decode_pool;
   // Limits the number of images that wait for decode_pool.
   batching::QueueRoom& decode_room;
-  // Encodes answers. This is a separate pool, so that finished images do not
-  // wait until other images are decoded.
+  // Encodes answers. This pool is separate from decode_pool, so that an image
+  // with a result does not wait until other images are decoded.
   server::FairPool& finish_pool;
   // Limits the number of images whose answers wait for finish_pool or are being
   // encoded.
@@ -61,8 +61,8 @@ struct PredictionEnvironment {
   ExpectedCosts& costs;
   observability::Metrics& metrics;
   observability::Logger& log;
-  // Contains the clients that were already logged because they send no
-  // deadlines.
+  // A client that sends no deadlines is logged once. This set contains the
+  // clients that were already logged.
   server::ClientSet& without_deadline;
   RequestLimits limits;
   int64_t max_response_bytes = 64 << 20;
@@ -75,9 +75,9 @@ struct PredictionEnvironment {
   security::ClientQuotas* quotas = nullptr;
 };
 
-// Writes a prediction's response in a transport's format. SetAnswer() may run
-// on several threads at the same time, also together with ReleaseRequest(). All
-// other calls are made one after another.
+// Writes a prediction's response in a transport's format. Several threads may
+// call SetAnswer() at the same time, and another thread may call
+// ReleaseRequest() meanwhile. All other calls are made one after another.
 class ResponseWriter {
  public:
   virtual ~ResponseWriter() = default;
@@ -89,8 +89,8 @@ class ResponseWriter {
   // Called when the prediction no longer reads the request. The transport may
   // then free the request's message. Called exactly once, before Done().
   virtual void ReleaseRequest() {}
-  // Writes the answer to image `i` and returns the answer's size in the
-  // message, in bytes. Several threads may call this method at the same time
+  // Writes the answer to image `i`. Returns how many bytes the answer takes in
+  // the response message. Several threads may call this method at the same time
   // for different images.
   virtual int64_t SetAnswer(int i, Answer answer) = 0;
   virtual void SetError(int i, const absl::Status& error) = 0;
@@ -137,16 +137,16 @@ class Prediction {
   void Cancel();
 
  private:
-  // The resources that an image holds in the server. They are released when the
-  // image ends, unless a comment names an earlier time.
+  // The resources that an image holds in the server. A resource is released
+  // when the image ends, unless its comment names another time.
   struct Admission {
     security::ClientQuotas::Hold quota;
-    batching::Reservation decode_room;  // Until decoding starts.
-    batching::Reservation input_room;   // Until the input is queued.
-    server::MemoryHold input_memory;    // Until the batch has ended.
-    server::MemoryHold picture_memory;  // Until all crops have inputs.
+    batching::Reservation decode_room;  // Held until decoding starts.
+    batching::Reservation input_room;   // Held until the input is queued.
+    server::MemoryHold input_memory;    // Held until the batch has ended.
+    server::MemoryHold picture_memory;  // Held until all crops have inputs.
     batching::Reservation answer_room;
-    batching::Reservation finish_room;  // Taken when the batch ends.
+    batching::Reservation finish_room;  // Reserved when the batch has ended.
   };
 
   // A model input that is cut into parts, for example into windows. The parts
@@ -156,10 +156,10 @@ class Prediction {
     image::ImageBuffer image;  // Freed when all parts are submitted.
     int submitted = 0;         // The number of submitted parts.
     // The number of CallCollector() calls that RunCollector() has not handled
-    // yet. As long as this number is not 0, RunCollector() is scheduled or
-    // running, and further calls do not schedule it again. Only one thread at a
-    // time therefore runs the collector. Initially 1, because SubmitCut() runs
-    // the collector without CallCollector().
+    // yet. CallCollector() schedules RunCollector() only if the number is 0.
+    // Otherwise, RunCollector() is already scheduled or running. At most one
+    // thread at a time therefore runs it. The number is initially 1, because
+    // SubmitCut() runs RunCollector() without CallCollector().
     std::atomic<int> calls{1};
   };
 
@@ -169,7 +169,7 @@ class Prediction {
     image::ImageSource source;
     ImageFacts facts;
     Admission admission;
-    server::MemoryHold answer_memory;          // Until the answer is sent.
+    server::MemoryHold answer_memory;          // Held until the answer is sent.
     int64_t answer_bytes = 0;                  // Included in answer_bytes_.
     std::unique_ptr<PartCollector> collector;  // Set if the image has parts.
     std::unique_ptr<UncutInput>
@@ -190,8 +190,8 @@ class Prediction {
     // queue time of all parts.
     InputRun run;
     std::vector<InputRun> part_runs;  // One entry per part.
-    // The times when decoding and encoding started. InfinitePast() if the image
-    // did not get so far.
+    // The times when decoding the image and encoding its answer started. A time
+    // is InfinitePast() if the image did not reach the step.
     absl::Time decode_started = absl::InfinitePast();
     absl::Time encode_started = absl::InfinitePast();
     absl::Time ended;  // Set only if the request is traced.
@@ -284,10 +284,11 @@ class Prediction {
                    EncoderMaker make_encoder);
 
   // The steps of an image that is divided into parts, for example into tiles.
-  // PrepareParts() replaces the end of Prepare() and Submit(). It decodes the
-  // image once. As soon as the rows of a part are decoded, the part becomes a
-  // model input and a batch task. When all tasks have ended, PartsDone() starts
-  // the answer. `memory` accounts for the decoding.
+  // Prepare() calls PrepareParts(), and Submit() is not used. PrepareParts()
+  // decodes the image once. As soon as the rows of a part are decoded, the part
+  // becomes a model input and a batch task. When all tasks have ended,
+  // PartsDone() starts to encode the answer. `memory` accounts for the memory
+  // that decoding uses.
   void PrepareParts(OpenItem open, server::MemoryHold memory,
                     image::DecodeWatch::Wanted wanted);
   struct PartsToSubmit {
@@ -295,8 +296,8 @@ class Prediction {
     size_t next = 0;
     absl::Status status;  // If not OK, no more parts are submitted.
   };
-  // Submits the next parts in order, as far as they lie in the first `rows`
-  // rows of the picture. Only these rows are decoded so far.
+  // Submits the next parts in order, up to the first part that does not lie in
+  // the first `rows` rows of the picture. Only these rows are decoded so far.
   void SubmitParts(Item* item, const image::RgbImage& picture, int rows,
                    const image::DecodeWatch& watch, PartsToSubmit* left);
   void SubmitPart(Item* item, int part, image::ImageBuffer input,
@@ -381,12 +382,14 @@ class Prediction {
   observability::RequestRecord record_;
   // Null if the request is not traced.
   const std::shared_ptr<const tracing::RequestTrace> trace_;
-  const absl::Time deadline_;  // By base::SteadyNow().
-  // The time by which an image must be in a batch. At most deadline_.
+  // The deadline of the request, by base::SteadyNow().
+  const absl::Time deadline_;
+  // The time by which an image must be in a batch. It is never later than
+  // deadline_.
   const absl::Time queue_deadline_;
   const uint64_t group_;  // Identifies the request's work in both pools.
 
-  // Set by CheckRequest().
+  // CheckRequest() sets the next three members.
   std::shared_ptr<repository::ModelVersion> version_;
   std::shared_ptr<repository::LoadedModel> model_;
   // The model that classifies crops, or null if the request asks for no crops.
@@ -396,7 +399,8 @@ class Prediction {
 
   server::MemoryHold message_memory_;  // Released by ReleaseRequest().
   bool request_released_ = false;
-  std::atomic<int> sources_left_{0};  // Images whose source may be read.
+  // The number of images whose source may still be read.
+  std::atomic<int> sources_left_{0};
   std::vector<Item> items_;
   // The number of unfinished images. The thread that decrements this number to
   // zero may read all items.
@@ -404,9 +408,9 @@ class Prediction {
   // The size in bytes of all answers so far. Includes incomplete answers.
   std::atomic<int64_t> answer_bytes_{0};
   std::atomic<bool> client_gone_{false};
-  // Set by Drop() if the client has disconnected or the response is too large.
-  // Also set if an image has failed and partial results are not allowed. The
-  // batcher also reads this flag.
+  // Drop() sets this flag if the client has disconnected or the response is too
+  // large. Drop() also sets it if an image has failed and partial results are
+  // not allowed. The batcher reads the flag too.
   const std::shared_ptr<std::atomic<bool>> dropped_;
 };
 

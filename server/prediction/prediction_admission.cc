@@ -1,4 +1,5 @@
-// The checks and reservations of a Prediction before its images are processed.
+// This file contains the checks and reservations that a Prediction makes before
+// its images are processed.
 
 #include <algorithm>
 #include <cstdint>
@@ -120,7 +121,7 @@ absl::Status Prediction::CheckImage(int i) {
 
 absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(int64_t bytes) {
   batching::AdmissionRequest request;
-  int64_t largest = 0;  // In pixels.
+  int64_t largest = 0;  // The number of pixels of the largest key.
   const auto add = [&request, &largest](const batching::BatchKey& key) {
     ++request.others[key];
     const int64_t pixels = int64_t{1} * key.height * key.width;
@@ -152,9 +153,10 @@ absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(int64_t bytes) {
   request.answer =
       std::max(longest_answer_,
                env_.finish_pool.Wait(answer, request.priority, deadline_));
-  // If the caller sent no deadline, the request is refused only in two cases.
-  // Either the queues are full, or encoding the answer may take longer than the
-  // server's default deadline.
+  // request.deadline is set if the caller sent a deadline. It is also set if
+  // encoding the answer may take longer than the server's default deadline
+  // allows. If request.deadline is not set, admission does not check whether
+  // the images meet a deadline.
   if (request_.call.deadline != absl::InfiniteFuture() ||
       request.answer > deadline_ - env_.clock()) {
     request.deadline = deadline_;

@@ -1,4 +1,5 @@
-// The steps in which a Prediction encodes the model's results.
+// This file contains the steps in which a Prediction encodes the model's
+// results.
 
 #include <cstdint>
 #include <memory>
@@ -12,7 +13,7 @@ namespace sfmamba::prediction {
 namespace {
 
 // An idle batch thread encodes an answer itself if the expected encoding time
-// is at most this. It takes about as long to wake a thread of the finish pool.
+// is at most this. Waking a thread of the finish pool takes about as long.
 constexpr absl::Duration kShortAnswer = absl::Microseconds(50);
 
 }  // namespace

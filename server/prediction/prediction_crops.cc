@@ -1,4 +1,5 @@
-// The steps in which a Prediction classifies crops of detected objects.
+// This file contains the steps in which a Prediction classifies crops of
+// detected objects.
 
 #include <memory>
 #include <utility>
@@ -45,7 +46,7 @@ void Prediction::ClassifyCrops(OpenItem open) {
   request.call.deadline = deadline_;
   // The request that classifies the crops belongs to the same trace as this
   // request. If this request is traced, its span becomes the parent of the new
-  // request.
+  // request's span.
   const observability::SpanId span =
       trace_ != nullptr ? trace_->rpc().span : observability::NewSpanId();
   request.call.traceparent =

@@ -1,4 +1,5 @@
-// The steps of a Prediction for an image that becomes several model inputs.
+// This file contains the steps of a Prediction for an image that becomes
+// several model inputs.
 
 #include <algorithm>
 #include <memory>
@@ -144,8 +145,8 @@ void Prediction::RunCollector(Item* item, std::shared_ptr<ImageParts> parts) {
       return absl::OkStatus();
     });
   }
-  // The counter item->uncut->calls stays above 0, so that CallCollector() does
-  // not schedule the collector again.
+  // After an error, the counter item->uncut->calls is not reduced and stays
+  // above 0. CallCollector() therefore does not schedule the collector again.
   if (!status.ok()) return parts->Fail(status);
   if (item->collector->CanAdvance() ||
       item->uncut->calls.fetch_sub(calls) > calls) {

@@ -38,21 +38,25 @@ using TaskParams =
 
 struct RequestOptions {
   server::Priority priority = server::Priority::kNormal;
-  std::optional<absl::Duration> max_queue_wait;  // Positive.
+  std::optional<absl::Duration> max_queue_wait;  // Must be positive.
   bool include_timing = false;
   bool allow_partial_results = false;
-  std::optional<image::ResizeMode> resize;  // The model's default if not set.
+  std::optional<image::ResizeMode> resize;  // If not set, the model decides.
   bool validate_only = false;
 };
 
 // The call that carried the request, over any transport.
 struct CallInfo {
   std::string peer;
-  security::Caller caller;            // Known by its address if it has no name.
+  // The caller. If `caller.name` is empty, the address in `peer` identifies the
+  // caller.
+  security::Caller caller;
   std::string traceparent;            // The W3C header, or empty.
-  std::string tracestate;             // The joined W3C headers.
+  std::string tracestate;             // All W3C headers, joined by commas.
   absl::string_view system = "grpc";  // The transport: "grpc" or "http".
-  absl::Time deadline = absl::InfiniteFuture();  // By base::SteadyNow().
+  // The caller's deadline, by base::SteadyNow(). InfiniteFuture() means that
+  // the caller sent none.
+  absl::Time deadline = absl::InfiniteFuture();
   // The maximum size of the response in bytes that the transport allows. The
   // limit of PredictionEnvironment applies too.
   int64_t max_response_bytes = std::numeric_limits<int64_t>::max();
@@ -62,8 +66,8 @@ struct PredictionRequest {
   observability::Method method = observability::Method::kClassify;
   CallInfo call;
   absl::string_view model;
-  // The model version if the transport has already found it, or null if not.
-  // The version may be unloaded at any time.
+  // The model version that the transport has found. If it is null, the
+  // prediction finds the version. The version may be unloaded at any time.
   std::shared_ptr<repository::ModelVersion> version;
   absl::string_view request_id;
   TaskParams params;
@@ -71,10 +75,10 @@ struct PredictionRequest {
   bool include_logits = false;
   RequestOptions options;
   // `images` is the number of images in the message, and `image(i)` converts
-  // one of them. The field of an error is relative to the image, for example
-  // ".encoded". Images are converted only after their number has been checked.
-  // A message with millions of empty images is therefore refused without
-  // converting them.
+  // one of them. If the conversion fails, the error names a field relative to
+  // the image, for example ".encoded". Images are converted only after their
+  // number has been checked. A message with millions of empty images is
+  // therefore refused without converting them.
   int images = 0;
   absl::AnyInvocable<absl::StatusOr<image::ImageSource>(int i) const> image;
   // An error if the transport could not convert the parameters or options.

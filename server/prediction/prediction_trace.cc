@@ -15,8 +15,8 @@ namespace {
 
 using tracing::Span;
 
-// Returns true if the error was caused by the server and not by the caller or
-// an overload.
+// Returns true if a span with this status is marked as failed. These are the
+// codes that OpenTelemetry's conventions define for gRPC servers.
 bool IsFault(absl::StatusCode code) {
   return code == absl::StatusCode::kInternal ||
          code == absl::StatusCode::kUnknown ||

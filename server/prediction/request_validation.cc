@@ -19,7 +19,7 @@
 namespace sfmamba::prediction {
 namespace {
 
-constexpr int kMaxRequestIdLength = 128;  // Characters.
+constexpr int kMaxRequestIdLength = 128;  // In characters.
 constexpr int kMaxDetections = 1000;
 
 const char* ResizeName(image::ResizeMode mode) {
@@ -87,7 +87,7 @@ absl::Status ValidateCount(int got, int max) {
 absl::Status ValidateCrop(const image::CropRect& crop) {
   const auto check = [](absl::string_view field, float min, float max) {
     if (0 <= min && min < max && max <= 1)
-      return absl::OkStatus();  // False for NaN.
+      return absl::OkStatus();  // NaN fails the check.
     return server::InvalidField(field,
                                 absl::StrCat("got ", min, " to ", max,
                                              ", expected 0 <= min < max <= 1"));
@@ -130,8 +130,9 @@ absl::Status CheckDecodeMemory(const image::ImageSource& image,
                                          limits.max_decode_bytes)));
 }
 
-// Sets the sizes, the key and the input memory in `facts`. `picture` is the
-// size of the oriented picture.
+// Sets the sizes, the batch key and the input memory in `facts`. Images with
+// the same batch key may share a batch. `picture` is the size of the oriented
+// picture.
 void FillSizes(const image::ImageSource& image, const model::ModelConfig& model,
                const image::PictureSize& picture, ImageFacts* facts) {
   const image::PixelRect crop = image::CropOf(image, picture);
@@ -248,7 +249,7 @@ absl::Status CheckRange(absl::string_view field, int64_t got, int64_t most) {
 }
 
 absl::Status CheckFraction(absl::string_view field, float got, float most) {
-  if (0 <= got && got <= most) return absl::OkStatus();  // False for NaN.
+  if (0 <= got && got <= most) return absl::OkStatus();  // NaN fails the check.
   return server::InvalidField(
       field, absl::StrCat("got ", got, ", expected 0 to ", most));
 }

@@ -22,7 +22,7 @@ namespace sfmamba::prediction {
 struct RequestLimits {
   int max_images = 64;
   image::ImageLimits image;
-  bool exact_decode = false;  // See ServerConfig.
+  bool exact_decode = false;  // See ServerConfig.exact_decode.
   // The maximum memory for decoding one image, in bytes. It equals the memory
   // that all decoders share.
   int64_t max_decode_bytes = std::numeric_limits<int64_t>::max();
@@ -63,12 +63,12 @@ struct ImageFacts {
   // refused, "unknown".
   absl::string_view format = "unknown";
   int64_t pixels = 0;
-  image::PictureSize seen;    // The oriented picture, or the crop.
-  image::PictureSize input;   // The model input.
-  batching::BatchKey key;     // Selects the image's batches.
+  image::PictureSize seen;    // The size of the picture or of its crop.
+  image::PictureSize input;   // The size of the model input.
+  batching::BatchKey key;     // Only inputs with equal keys share a batch.
   int64_t input_bytes = 0;    // The memory of all model inputs.
   int64_t decode_bytes = 0;   // The peak memory of MakeInput().
-  int64_t picture_bytes = 0;  // Memory of a picture kept for crops.
+  int64_t picture_bytes = 0;  // The memory of a picture that is kept for crops.
   // The parts into which the image is divided. If not empty, each part is a
   // model input with its own key, and `key` is not used for batching.
   std::vector<PartFacts> parts;
@@ -88,7 +88,7 @@ batching::BatchKey KeyOf(const model::ModelConfig& model,
 
 // Checks the image's source and crop, the header of an encoded image, and the
 // memory that decoding needs. Stores in `facts` what is known about the image.
-// The field of an error is relative to the image, for example ".encoded".
+// An error names a field relative to the image, for example ".encoded".
 absl::Status ValidateImage(const image::ImageSource& image,
                            const model::ModelConfig& model,
                            const RequestLimits& limits, ImageFacts* facts);
@@ -98,9 +98,9 @@ absl::Status ValidateImage(const image::ImageSource& image,
 PartFacts PartOf(const model::ModelConfig& model,
                  const image::PixelRect& region);
 
-// Checks that an image with parts can be divided. Stores in `facts` the memory
-// that the parts' inputs and their creation need. The image must have passed
-// ValidateImage().
+// Checks that an image with parts can be divided. Stores two memory sizes in
+// `facts`, the size of all parts' inputs and the peak memory for creating them.
+// The image must have passed ValidateImage().
 absl::Status ValidateParts(const image::ImageSource& image,
                            const model::ModelConfig& model,
                            const RequestLimits& limits, ImageFacts* facts);

@@ -17,10 +17,10 @@
 namespace sfmamba::prediction {
 namespace {
 
-// Limits the class maps that a CPU computes within the batch, where all compute
-// threads share the work. The limit is the number of map pixels divided by the
-// number of input pixels. Larger maps are computed after the batch, because
-// requests may ask for very large maps.
+// On a CPU, a class map is computed within the batch if it has at most this
+// many pixels for each pixel of the model input. All compute threads share this
+// work. Larger maps are computed after the batch, because requests may ask for
+// very large maps.
 constexpr int kMostInBatch = 4;
 
 // Computes the class map of a request with sliding windows. Begins when the
@@ -135,10 +135,11 @@ class SegmentationHandler final : public TaskHandler {
   bool IsOfModelSize() const {
     return params_.output_size() == v1::SegmentParams::MODEL;
   }
-  // Returns true if the class map is computed after the batch and not within
-  // the batch. `input` is the size of the model input. `map` is the size of the
-  // class map. If the request asks for a map of the model's size, `map` has no
-  // effect.
+  // Returns true if the encoder must compute the class map, because the map is
+  // too large to be computed within a batch on a CPU. `input` is the size of
+  // the model input, and `map` is the size of the class map. Returns false if
+  // the request has sliding windows, because a WindowCollector then computes
+  // the map.
   bool IsAfterBatch(const repository::ModelDirectory& model,
                     const image::PictureSize& input,
                     const image::PictureSize& map) const {

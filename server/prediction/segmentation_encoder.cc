@@ -46,9 +46,8 @@ class IndexRows {
       : map_(map), shown_(shown) {}
 
   int bytes_per_pixel() const { return IndexBytes(shown_.size()); }
-  // Writes the indices of row `y` to `row`. If indices have two bytes,
-  // `high_first` selects the byte order. True means that the high byte comes
-  // first.
+  // Writes the indices of row `y` to `row`. If indices have two bytes, the high
+  // byte comes first if `high_first` is true, and last if it is false.
   void Fill(int y, bool high_first, uint8_t* row) const {
     const uint16_t* labels = &map_.labels[size_t{1} * y * map_.width];
     if (bytes_per_pixel() == 1) {
@@ -137,7 +136,7 @@ class RawMap final : public MapEncoder {
   const model::Segmentation& map_;
   const IndexRows& rows_;
   v1::RawIndexMap raw_;
-  int64_t stride_ = 0;  // Bytes of a row.
+  int64_t stride_ = 0;  // The size of a row in bytes.
 };
 
 class RleMap final : public MapEncoder {
@@ -151,7 +150,9 @@ class RleMap final : public MapEncoder {
 
   bool done() const override { return runs_.done(); }
   absl::Status EncodeNext() override {
-    constexpr int kColumns = 64;  // A step prefers multiples of this.
+    // A step encodes a multiple of this many columns if kPieceRunPixels allows
+    // it.
+    constexpr int kColumns = 64;
     const int columns = kPieceRunPixels / std::max(1, map_.height);
     runs_.AddColumns(columns >= kColumns ? columns / kColumns * kColumns
                                          : std::max(1, columns),

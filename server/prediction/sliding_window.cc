@@ -12,8 +12,8 @@ namespace {
 
 using image::PictureSize;
 
-// The maximum side of a window in a request. Larger windows are useless,
-// because the sides of model inputs are at most 2^13. See
+// The maximum side of a window in a request. Model inputs have sides of at most
+// 2^13 pixels, so no request needs larger windows. See
 // model/config_validation.cc.
 constexpr int kMaxSide = 1 << 14;
 

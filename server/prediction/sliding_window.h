@@ -10,7 +10,8 @@
 
 namespace sfmamba::prediction {
 
-// Sliding windows of segmentation requests.
+// This file divides the model input of a segmentation request into sliding
+// windows.
 
 // Returns INVALID_ARGUMENT if a size is out of range, or if a stride is larger
 // than the window. A stride larger than the window would skip pixels.

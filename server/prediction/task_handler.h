@@ -51,11 +51,11 @@ class PartCollector {
   // microseconds and must not block.
   virtual void Add(int i, model::Result result) = 0;
 
-  // Returns how many parts may already run, counted from the first part. A
-  // collector may limit this number, so that not all results are in memory at
-  // the same time. Only Advance() raises this number.
+  // Returns the number of parts, counted from the first, that may be submitted
+  // now. A collector may limit this number, so that not all results are in
+  // memory at the same time. Only Advance() raises this number.
   virtual int Wanted() const { return std::numeric_limits<int>::max(); }
-  // Returns true if Advance() has work to do. Any thread may call it.
+  // Returns true if Advance() has work to do. Any thread may call this method.
   virtual bool CanAdvance() const { return false; }
   // Advance() processes results for a few milliseconds. AdvanceCost() estimates
   // this time. Only one thread at a time may call Advance(), AdvanceCost() and
@@ -71,9 +71,9 @@ class PartCollector {
 };
 
 // The operations of a prediction that depend on the task (classification,
-// detection or segmentation). A handler serves one request. The argument
-// `model` of its methods is the requested model, which has the task of this
-// handler. Immutable. Any thread may call the methods.
+// detection or segmentation). A handler serves one request. Its methods receive
+// the requested model as `model`. The task of this model must be the handler's
+// task. A handler is immutable, and any thread may call its methods.
 class TaskHandler {
  public:
   virtual ~TaskHandler() = default;
@@ -85,9 +85,10 @@ class TaskHandler {
       const repository::ModelDirectory& model) const = 0;
 
   // If the request divides the image into several model inputs, fills
-  // `image->parts`. If not, leaves `image->parts` empty. Called when the other
-  // fields of `image` are set. Returns INVALID_ARGUMENT if there would be more
-  // than `most` parts. The field of the error is relative to the image.
+  // `image->parts`. Otherwise, leaves `image->parts` empty. Called when the
+  // other fields of `image` are set. Returns INVALID_ARGUMENT if there would be
+  // more than `most` parts. The error contains no field, because the caller
+  // adds the path of the image.
   virtual absl::Status Divide(const repository::ModelDirectory& /*model*/,
                               int /*most*/, ImageFacts* /*image*/) const {
     return absl::OkStatus();

@@ -10,7 +10,8 @@ namespace sfmamba::prediction {
 namespace {
 
 constexpr float kDefaultOverlap = 0.2f, kMostOverlap = 0.9f;
-constexpr int kLargestSide = 65535;  // Longer pictures are not decoded.
+// The maximum side of a tile in pixels. The server accepts no larger pictures.
+constexpr int kLargestSide = 65535;
 
 float OverlapOf(const v1::Tiles& tiles) {
   return tiles.has_overlap() ? tiles.overlap() : kDefaultOverlap;

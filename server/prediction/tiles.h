@@ -10,15 +10,15 @@
 
 namespace sfmamba::prediction {
 
-// Overlapping tiles of a picture, as in SAHI's get_slice_bboxes(). Source:
-// github.com/obss/sahi, "slicing.py".
+// This file divides pictures into overlapping tiles, as SAHI's
+// get_slice_bboxes() does. Source: github.com/obss/sahi, "slicing.py".
 
 // Returns INVALID_ARGUMENT unless the parameters are in their ranges.
 absl::Status ValidateTiles(const v1::Tiles& tiles);
 
-// Returns the grid of tiles of size `tile` over a picture. `overlap` is the
-// shared fraction of a tile's side, from 0 to 0.9. The overlap is rounded down
-// to pixels.
+// Returns the grid of tiles of size `tile` over a picture. Neighbouring tiles
+// share the fraction `overlap` of their side, which is from 0 to 0.9. The
+// overlap is rounded down to whole pixels.
 SlideGrid TileGrid(const image::PictureSize& picture,
                    const image::PictureSize& tile, float overlap);
 
@@ -27,10 +27,10 @@ SlideGrid TileGrid(const image::PictureSize& picture,
 // `without_picture`. There may be at most `most` parts, and at most `max_tiles`
 // if the request sets it.
 //
-// The request may leave the tile's width or height open. The missing sides then
-// get the smallest length with which there are not too many parts. This length
-// is at least the model's input size. If the request's sides give too many
-// parts, returns INVALID_ARGUMENT with reason TOO_MANY_TILES.
+// The request may leave the tile's width or height open. The function then
+// chooses the smallest length for the open sides that does not give too many
+// parts. This length is at least the side of the model's input. If there are
+// still too many parts, returns INVALID_ARGUMENT with reason TOO_MANY_TILES.
 absl::Status DivideIntoTiles(const v1::Tiles& tiles,
                              const model::ModelConfig& model, int most,
                              ImageFacts* image);

@@ -35,8 +35,9 @@ image::PixelRect SlideGrid::Region(int64_t window) const {
 }
 
 int SlideGrid::Depth() const {
-  // The last row of windows is moved up to end at the picture's edge. It may
-  // therefore overlap one more row of windows.
+  // If all rows of windows were one stride apart, at most window / stride rows
+  // (rounded up) would overlap. The last row of windows is moved up to end at
+  // the picture's edge. This may add one overlapping row.
   return std::min(rows_,
                   (window_.height + stride_.height - 1) / stride_.height + 1);
 }

@@ -8,10 +8,11 @@
 namespace sfmamba::prediction {
 
 // The positions of a window that slides over a picture. Neighbouring windows
-// are one stride apart and are ordered row by row. The last window of a row or
-// column is moved inwards, so that it ends at the picture's edge. A window
-// larger than the picture is reduced to the size of the picture. Source: mode
-// "slide" of mmsegmentation 1.2.2. SAHI places its tiles at the same positions.
+// are one stride apart. Windows are numbered row by row. The last window of a
+// row or column is moved inwards, so that it ends at the picture's edge. A
+// window larger than the picture is reduced to the size of the picture. Source:
+// mode "slide" of mmsegmentation 1.2.2. SAHI places its tiles at the same
+// positions.
 class SlideGrid {
  public:
   // All sides must be positive. A stride must not exceed the window.
@@ -30,8 +31,8 @@ class SlideGrid {
   // of the picture.
   int Depth() const;
   // Returns the maximum number of windows whose logits a SlidingMap stores at
-  // the same time. These are Depth() rows of windows and one more row, because
-  // a row of the map lies between two rows of the picture.
+  // the same time. A row of the map is computed from up to two rows of the
+  // picture. These two rows may lie in up to Depth() + 1 rows of windows.
   int64_t MostKept() const;
   image::PixelRect Region(int64_t window) const;
 

@@ -12,8 +12,8 @@ namespace {
 // The expected time to average four logits of a window. Resizing and comparing
 // four logits of a pixel takes the same time.
 constexpr absl::Duration kPerFourLogits = absl::Nanoseconds(1);
-// The time per pixel that does not depend on the number of classes. The unit is
-// the time for one logit.
+// For each pixel, some work does not depend on the number of classes. It takes
+// as long as the work for this many logits.
 constexpr int kLogitsOfPixel = 32;
 // The intended duration of one ComputeNext(). A call computes at least one row.
 constexpr absl::Duration kPiece = absl::Milliseconds(5);
@@ -136,8 +136,8 @@ void SlidingMap::ComputeNext() {
         map_.confidence.empty() ? nullptr : &map_.confidence[place];
     kernels::SegmentationArgmaxCpu(args, taps, columns_);
   }
-  // Frees the windows that end above picture row `needed`. They are not read
-  // again, because the map is computed from top to bottom.
+  // Frees the logits of windows that end above picture row `needed`. These
+  // logits are not read again, because the map is computed from top to bottom.
   const int needed = row == map_.height ? grid_.picture().height
                                         : rows_.index[row * rows_.count];
   for (; first_kept_ < grid_.rows() &&
@@ -151,13 +151,13 @@ void SlidingMap::ComputeNext() {
 }
 
 model::Segmentation SlidingMap::Take() {
-  means_ = std::vector<float>();  // "= {}" would keep the memory.
+  means_ = std::vector<float>();  // This frees memory. "= {}" would not.
   return std::move(map_);
 }
 
 int64_t SlidingMap::Bytes(const SlideGrid& grid, int classes) {
-  // The head's logits have a quarter of the window's height and width, rounded
-  // up.
+  // The model's head returns logits with a quarter of the window's height and
+  // width, rounded up.
   const auto quarter = [](int side) { return (side + 3) / 4; };
   const int64_t window =
       int64_t{1} * quarter(grid.window().height) * quarter(grid.window().width);

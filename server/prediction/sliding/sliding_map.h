@@ -37,8 +37,8 @@ class SlidingMap {
   // by row. Must be called once for each window.
   void Add(int64_t window, model::Segmentation logits) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns how many windows may already be computed, counted from the first
-  // window.
+  // Returns the number of windows, counted from the first, that may be computed
+  // now. Later windows must wait, so that not too many logits are in memory.
   int64_t Wanted() const;
   // Returns true if the logits for the next row of the map have arrived.
   bool IsReady() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -63,9 +63,9 @@ class SlidingMap {
   // Returns the number of picture rows, counted from the top, for which the
   // logits of all windows have arrived.
   int AvailableRows() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns the place in means_, 0 or 1, where the mean logits of picture row
-  // `row` are stored. Computes these means if they are not there. Does not
-  // overwrite the means of row `other`.
+  // Computes the mean logits of picture row `row`, unless means_ already
+  // contains them. Returns their place in means_, 0 or 1. Does not overwrite
+  // the means of row `other`.
   int MeanOf(int row, int other);
 
   const SlideGrid grid_;
@@ -90,9 +90,10 @@ class SlidingMap {
   // The logits of each window. When all windows of a row have arrived, the row
   // no longer changes and is read without the mutex.
   std::vector<model::Segmentation> logits_;
-  std::vector<int> missing_ ABSL_GUARDED_BY(mu_);  // Missing windows per row.
+  // For each row of windows, the number of windows that have not arrived.
+  std::vector<int> missing_ ABSL_GUARDED_BY(mu_);
   int complete_ ABSL_GUARDED_BY(mu_) =
-      0;  // Complete rows of windows, from the first.
+      0;  // The number of complete rows of windows, from the first.
 };
 
 }  // namespace sfmamba::prediction
