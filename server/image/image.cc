@@ -14,22 +14,22 @@
 namespace sfmamba::image {
 namespace {
 
-// The grey of letterbox padding. It is near the mean colour of photographs and
-// therefore about zero after normalization.
+// The colour of letterbox padding. It is a grey near the mean colour of
+// photographs, so it is about zero after normalization.
 constexpr uint8_t kPadding[3] = {124, 116, 104};
 
-// Returns the offset with which `part` pixels are centred in `size` pixels.
-// Halves are rounded to the even number.
+// Returns the offset at which `part` pixels are centred in `size` pixels. An
+// offset that ends in .5 is rounded to the nearest even number.
 int CenterOffset(int size, int part) {
   return static_cast<int>(std::nearbyint((size - part) / 2.0));
 }
 
-// Returns the size of the resized picture, and its window (rectangle) that the
-// model sees.
+// Returns the size of the resized picture and the window. The window is the
+// rectangle of the resized picture that the model sees.
 ResizeWindow WindowOf(int width, int height, const PreprocessOptions& options) {
   const int short_side = std::min(width, height);
   const int long_side = std::max(width, height);
-  // The computed side of the resized picture is truncated, not rounded.
+  // A side that is computed from the aspect ratio is rounded down.
   const int64_t target = options.resize_size;
   ResizeWindow window;
   window.width = target;

@@ -30,8 +30,8 @@ struct PictureSize {
   int64_t pixels() const { return int64_t{1} * height * width; }
 };
 
-// A rectangle in fractions of the picture's width and height. In the crop of a
-// request, 0 <= min < max <= 1.
+// A rectangle in fractions of the picture's width and height. If the rectangle
+// is the crop of a request, then 0 <= min < max <= 1.
 struct CropRect {
   float x_min = 0, y_min = 0, x_max = 1, y_max = 1;
 };
@@ -44,12 +44,12 @@ struct PixelRect {
 enum class ResizeMode {
   kCenterCrop,  // The short side becomes resize_size.
   kStretch,     // Both sides become resize_size.
-  kLetterbox,   // The long side becomes resize_size, padded with grey.
+  kLetterbox,   // The long side becomes resize_size, and grey fills the rest.
 };
 
 struct PreprocessOptions {
-  int size = 224;         // The side of the result.
-  int resize_size = 224;  // The side after resizing. See `mode`.
+  int size = 224;         // The side of the square result, in pixels.
+  int resize_size = 224;  // `mode` resizes a side to this many pixels.
   ResizeMode mode = ResizeMode::kCenterCrop;
 };
 
@@ -67,7 +67,8 @@ struct RowsInput {
 
 // Does the same as base::DecodeImage() followed by Preprocess(), but resizes
 // each row soon after it is decoded. May be called only if base::ComesInRows()
-// is true for the picture. Returns the errors of DecodeError().
+// is true for the picture. If decoding fails, returns the result of
+// DecodeError().
 absl::StatusOr<RowsInput> DecodeAndPreprocess(absl::string_view bytes,
                                               const ImageHeader& header,
                                               int min_side,

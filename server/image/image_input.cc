@@ -28,8 +28,8 @@ PreprocessOptions PreprocessOf(const model::ModelConfig& model,
   return options;
 }
 
-// Returns the minimum length of the decoded picture's sides, or 0 to decode at
-// full size. If the picture were decoded to shorter sides, the crop would be
+// Returns the minimum length of the decoded picture's sides, or 0 if the
+// picture must be decoded at full size. With shorter sides, the crop would be
 // smaller than the model's input and would have to be enlarged.
 int MinSide(const ImageSource& image, const model::ModelConfig& model) {
   if (image.full_size || KeepsRatio(model)) return 0;
@@ -65,9 +65,9 @@ absl::StatusOr<RgbImage> Decode(const ImageSource& image,
                            image.apply_orientation, min_side, watch, decoded);
 }
 
-// Converts `part` of the picture to the model's input. If the part is the whole
-// picture and its pixels may be moved, `own` points to the picture. Otherwise,
-// `own` is null.
+// Converts `part` of the picture to the model's input. If `own` is not null, it
+// points to the picture, and `part` is the whole picture. The picture's pixels
+// may then be moved out of `own`.
 absl::StatusOr<ImageBuffer> ToInput(const RgbImage& picture,
                                     const PixelRect& part,
                                     const model::ModelConfig& model,
@@ -91,9 +91,9 @@ absl::StatusOr<ImageBuffer> ToInput(const RgbImage& picture,
 
 int64_t RgbBytes(const PictureSize& size) { return 3 * size.pixels(); }
 
-// The bytes that resizing needs in addition to pixels. These are kPerLine for
-// each row and column, and kTables once. They cover the weights of the filters,
-// buffered rows and heap overhead.
+// Resizing needs memory in addition to pixels, for the weights of the filters,
+// buffered rows and heap overhead. This memory is kPerLine bytes for each row
+// and each column, plus kTables bytes.
 constexpr int64_t kPerLine = 96, kTables = 17 << 10;
 int64_t InputAndTables(const PictureSize& seen,
                        const model::ModelConfig& model) {
@@ -289,7 +289,8 @@ ImageBuffer CropInput(const ImageBuffer& input, const PixelRect& part) {
   result.height = result.original_height = part.height;
   result.width = result.original_width = part.width;
   result.planar = input.planar;
-  // Appends the part's rows to `to`. `plane` has `values` values per pixel.
+  // Appends the rows of the part to `to`. Each pixel of `plane` has `values`
+  // values.
   const auto copy = [&](const auto* plane, int values, auto* to) {
     for (int y = 0; y < part.height; ++y) {
       const auto* const row =

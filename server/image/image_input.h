@@ -16,13 +16,13 @@ namespace sfmamba::image {
 
 // The position of a model input in the picture.
 struct PictureFrame {
-  PictureSize picture;    // The oriented picture as decoded.
-  int left = 0, top = 0;  // The request's crop, in pixels of the picture.
+  PictureSize picture;    // The size of the decoded and oriented picture.
+  int left = 0, top = 0;  // The crop's top left corner, in picture pixels.
   // The size of the crop, or of the picture if there is no crop. This is the
   // full size, even if the picture was decoded to a smaller size.
   PictureSize seen;
-  CropRect input;          // The part of `seen` in the input. See SeenPart().
-  PictureSize input_size;  // The input's size.
+  CropRect input;          // The model input shows this part of `seen`.
+  PictureSize input_size;  // The size of the model input.
 };
 
 struct PreparedInput {
@@ -61,9 +61,9 @@ int64_t InputMemory(const ImageSource& image, const PictureSize& pixels,
 // decoded at full size. The image must have passed ValidateImage().
 //
 // Returns INVALID_ARGUMENT if the image cannot be decoded, or if decoding and
-// resizing exceed limits.max_decode_time. The field of the error is relative to
+// resizing exceed limits.max_decode_time. The error names a field relative to
 // the image, for example ".encoded". `wanted` is called every few milliseconds.
-// If it returns false, MakeInput() returns CANCELLED.
+// If `wanted` returns false, MakeInput() returns CANCELLED.
 //
 // If `pool` is not null, a tensor's pixels are stored in memory of the pool. If
 // `kept` is not null, the picture is decoded at full size and then moved to
@@ -94,7 +94,7 @@ absl::StatusOr<int64_t> PictureMemory(const ImageSource& image,
 // Converts the pixels of `picture` inside `part` to the input of `model`. The
 // result is the same as if the client had sent only this part as a picture.
 // Pixels outside the part are not read and need not be decoded yet. If `watch`
-// has expired, returns the DecodeError() of its status.
+// has expired, converts its status with DecodeError() and returns the error.
 absl::StatusOr<ImageBuffer> MakeInput(const RgbImage& picture,
                                       const PixelRect& part,
                                       const model::ModelConfig& model,

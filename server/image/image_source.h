@@ -29,7 +29,7 @@ struct PixelBuffer {
     kRgba8,  // Alpha is dropped, not blended.
     kBgra8,
     kGray8,
-    kNv12,  // The Y plane, then interleaved UV. Width and height are even.
+    kNv12,  // A Y plane, then UV pairs. Both sides must be even.
   };
   int width = 0;
   int height = 0;
@@ -44,8 +44,8 @@ struct InputTensor {
   // other types are normalized.
   enum class Type { kFloat32, kFloat16, kBfloat16, kUint8 };
   Type type = Type::kFloat32;
-  absl::Span<const int64_t> shape;  // Expected: 3, height, width.
-  absl::string_view data;           // Little-endian, row-major.
+  absl::Span<const int64_t> shape;  // Must be {3, height, width}.
+  absl::string_view data;  // The elements, little-endian and row-major.
   // If the tensor's bytes arrived in several pieces, these are the pieces in
   // order, and `data` is not used. Each piece has at least one byte.
   std::vector<absl::string_view> pieces;
@@ -54,20 +54,20 @@ struct InputTensor {
 // A part of a decoded picture.
 struct PictureRegion {
   const RgbImage* picture = nullptr;
-  PixelRect rect;  // Inside the picture and not empty.
+  PixelRect rect;  // Must lie inside the picture and not be empty.
 };
 
 struct ImageSource {
   std::variant<std::monostate, EncodedImage, PixelBuffer, InputTensor,
                PictureRegion>
       source;
-  std::optional<CropRect> crop;   // In the oriented picture.
-  bool apply_orientation = true;  // The EXIF orientation of encoded images.
+  std::optional<CropRect> crop;   // A part of the oriented picture.
+  bool apply_orientation = true;  // If true, the EXIF orientation is applied.
   bool full_size = false;         // If true, a JPEG is decoded at full scale.
-  // If set, the image's bytes are not yet in the buffer to which `source`
-  // points. This function copies them into the buffer. Before the call, only
-  // the number of bytes is valid. The bytes of a refused request are therefore
-  // never copied.
+  // If this function is set, it must be called before the image's bytes are
+  // read. It copies the bytes into the buffer to which `source` points. Before
+  // the call, only the number of bytes is valid. The bytes of a refused request
+  // are therefore never copied.
   std::function<void()> fetch;
 
   const EncodedImage* encoded() const {

@@ -39,7 +39,8 @@ RgbImage ResizeBilinear(const RgbImage& image, const PixelRect& part,
   UseOneOpenCvThread();
   RgbImage resized{size.width, size.height, {}};
   resized.data.resize(3 * size.pixels());
-  // cv::Mat has no read-only form. The code only reads from this matrix.
+  // cv::Mat has no read-only form, so the code casts away const. It only reads
+  // the pixels.
   const cv::Mat whole(image.height, image.width, CV_8UC3,
                       const_cast<uint8_t*>(image.data.data()));
   const cv::Mat from =

@@ -5,8 +5,8 @@
 
 namespace sfmamba::image {
 
-// The preprocessing of detectors and segmenters, as in mmdetection and
-// mmsegmentation. Source: docs/network.md, "Preprocessing".
+// This file resizes pictures for detectors and segmenters, as mmdetection and
+// mmsegmentation do. Source: docs/network.md, "Preprocessing".
 
 // Returns the size to which a picture of size `size` is resized. This is the
 // largest size with the same aspect ratio whose shorter side is at most

@@ -59,9 +59,9 @@ class PixelPool {
       : bytes_(bytes), slots_(std::make_shared<Slots>()) {
     if (memory == nullptr) count = 0;
     absl::MutexLock lock(&slots_->mu);
-    // The first inputs of `memory` are added last, because Take() uses the last
-    // element of `free`. An idle server then uses the same few inputs again and
-    // touches few pages.
+    // Take() removes the last element of `free`. Inputs are therefore added in
+    // reverse order, so that the first inputs of `memory` are used first. An
+    // idle server then uses only a few inputs and touches few pages.
     for (size_t i = count; i > 0; --i) {
       slots_->free.push_back(memory.get() + (i - 1) * bytes);
     }
@@ -69,8 +69,8 @@ class PixelPool {
   }
 
   // Returns `bytes` bytes with unspecified values. The memory comes from the
-  // pool if its inputs have this size and the pool is not empty. Otherwise the
-  // memory is newly allocated.
+  // pool if inputs of the pool have this size and one of them is unused.
+  // Otherwise the memory is newly allocated.
   Pixels Take(size_t bytes) {
     uint8_t* const slot = bytes == bytes_ ? slots_->Take() : nullptr;
     if (slot == nullptr) return std::vector<uint8_t>(bytes);

@@ -154,7 +154,8 @@ RgbImage ToRgb(const PixelBuffer& pixels) {
   UseOneOpenCvThread();
   const int width = pixels.width, height = pixels.height;
   const size_t stride = Stride(pixels);
-  // cv::Mat has no read-only form. The code only reads the pixels.
+  // cv::Mat has no read-only form, so the code casts away const. It only reads
+  // the pixels.
   char* const data = const_cast<char*>(pixels.data.data());
   const cv::Mat from(height, width, CV_8UC(PixelSize(pixels.format)), data,
                      stride);
@@ -192,8 +193,8 @@ absl::Status ValidateTensor(const InputTensor& tensor,
   const int size = ElementSize(tensor.type);
   const auto& shape = tensor.shape;
   if (shape.size() != 3 || shape[0] != 3 || !Fits(shape[1], shape[2], model)) {
-    // A malicious shape may have millions of entries. The error contains only a
-    // few.
+    // A malicious shape may have millions of entries. The error contains only
+    // the first eight.
     const auto end = shape.begin() + std::min<size_t>(shape.size(), 8);
     return server::InvalidField(
         ".shape", absl::StrCat("got [", absl::StrJoin(shape.begin(), end, ", "),

@@ -13,7 +13,7 @@ namespace sfmamba::image {
 
 // Checks the sizes, the stride and the number of bytes, without reading the
 // bytes. If one of them is invalid, returns INVALID_ARGUMENT with reason
-// INVALID_FIELD or IMAGE_TOO_LARGE. The field of the error is relative to
+// INVALID_FIELD or IMAGE_TOO_LARGE. The error names a field relative to
 // `pixels`, for example ".width".
 absl::Status ValidatePixels(const PixelBuffer& pixels,
                             const ImageLimits& limits);
@@ -25,7 +25,7 @@ RgbImage ToRgb(const PixelBuffer& pixels);
 // Checks the shape of the tensor and the number of its bytes. The shape must be
 // [3, H, W] with the model's input size. If the model keeps the aspect ratio, H
 // and W may have any values within the model's limits. If a check fails,
-// returns INVALID_ARGUMENT with reason INVALID_FIELD. The field of the error is
+// returns INVALID_ARGUMENT with reason INVALID_FIELD. The error names a field
 // relative to `tensor`, for example ".shape".
 absl::Status ValidateTensor(const InputTensor& tensor,
                             const model::ModelConfig& model);

@@ -14,8 +14,9 @@ namespace {
 
 using kernels::FixedPointTaps;
 
-// The number of the picture's pixels between two checks of the watch. Resizing
-// this many pixels takes some hundred microseconds.
+// While a picture is resized, the watch is checked after each kWatchedPixels
+// pixels of the picture. Resizing this many pixels takes some hundred
+// microseconds.
 constexpr int64_t kWatchedPixels = 1 << 17;
 
 static_assert(kernels::kWeightFractionBits ==
@@ -53,8 +54,8 @@ RowResizer::RowResizer(int width, int height, const ResizeWindow& window)
                15) /
               16 * 16),
       rows_(kUnaligned + kRows * stride_),
-      // narrow_ must have room for all rows that one output row needs, and for
-      // the kAtOnce rows of the next Narrow().
+      // narrow_ must have room for all picture rows that one output row needs,
+      // and for the kAtOnce rows that the next Narrow() adds.
       slots_((down_ ? down_->max_count() : 1) + kAtOnce),
       narrow_(slots_ * row_bytes_),
       taken_(begin_),
@@ -69,7 +70,7 @@ int RowResizer::EndOf(int output) const {
 }
 
 uint8_t* RowResizer::Row(int y) {
-  if (y < begin_) return RowAt(0);  // Unused. Later rows overwrite it.
+  if (y < begin_) return RowAt(0);  // The window does not use row `y`.
   const int slot = (y - begin_) % kRows;
   if (slot == 0 && y > begin_) TakeRows();
   return RowAt(slot);
@@ -95,7 +96,7 @@ absl::Status RowResizer::TakeAll(const uint8_t* rgb, size_t stride,
                                  const base::DecodeWatch& watch) {
   const size_t row_bytes = size_t{3} * width_;
   const uint8_t* const end = rgb + stride * (height_ - 1) + row_bytes;
-  int64_t unwatched = 0;  // Pixels since the last check of the watch.
+  int64_t unwatched = 0;  // The pixels resized since the last check.
   while (taken_ < end_) {
     const uint8_t* rows[kAtOnce];
     for (int i = 0; i < kAtOnce; ++i) {

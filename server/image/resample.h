@@ -18,7 +18,7 @@ namespace sfmamba::image {
 struct ResizeWindow {
   int width = 0;  // The whole picture's new size, in pixels.
   int height = 0;
-  int left = 0;  // The window's corner and size in the resized picture.
+  int left = 0;  // The window's corner and size, in pixels.
   int top = 0;
   int columns = 0;
   int rows = 0;
@@ -63,10 +63,10 @@ class RowResizer {
   // clock is read once for these rows, because reading it for each row would be
   // too slow.
   static constexpr int kRows = 4 * kAtOnce;
-  // The offset of the first row in rows_, in bytes. As a result, no row starts
-  // at a multiple of 16 or 32 bytes. libjpeg-turbo writes rows that start there
-  // directly to memory and not to the CPU cache. Resizing would then have to
-  // read these rows from memory.
+  // The first row in rows_ starts after this many unused bytes. As a result, no
+  // row starts at a multiple of 16 or 32 bytes. libjpeg-turbo would write a row
+  // at such an address directly to memory and not to the CPU cache. Resizing
+  // would then have to read the row from memory.
   static constexpr size_t kUnaligned = 8;
 
   // Row `output` of the window is computed from the picture's rows [FirstOf(),
@@ -76,26 +76,27 @@ class RowResizer {
   uint8_t* RowAt(int slot) { return &rows_[kUnaligned + slot * stride_]; }
   void TakeRows();
   // Resizes the next kAtOnce rows of the picture, starting with row taken_.
-  // `rows` contains their addresses. Rows from end_ on are not used and may
-  // have any content.
-  void Take(const uint8_t* const* rows);  // [kAtOnce]
+  // `rows` contains the addresses of these kAtOnce rows. Row end_ and later
+  // rows are not used and may have any content.
+  void Take(const uint8_t* const* rows);
   void Narrow(const uint8_t* const* rows);
   void Combine(int output);
 
   const int width_, height_;  // The picture's size.
   const ResizeWindow window_;
-  const size_t row_bytes_;  // Bytes in a row of the window.
-  // The weights for resizing the width and the height. nullopt if the side
-  // keeps its size.
+  const size_t row_bytes_;  // The size in bytes of a row of the window.
+  // The weights for resizing the width and the height. If a side keeps its
+  // size, its weights are nullopt.
   std::optional<kernels::FixedPointTaps> across_, down_;
   const int begin_, end_;      // The picture's rows that the window uses.
   const size_t stride_;        // Bytes per row of rows_, a multiple of 16.
   std::vector<uint8_t> rows_;  // [kRows, stride_] after kUnaligned bytes.
   const int slots_;
   // The last slots_ rows of the picture, already resized to the window's
-  // columns: [slots_, row_bytes_]. Row y of the picture is at index y % slots_.
+  // columns. The shape is [slots_, row_bytes_]. Row y of the picture is at
+  // index y % slots_.
   std::vector<uint8_t> narrow_;
-  int taken_;                    // The next row of the picture.
+  int taken_;                    // The next row of the picture to resize.
   int made_ = 0;                 // The number of finished rows of the window.
   std::vector<uint8_t> result_;  // [rows, columns, 3]
   absl::Duration spent_;
