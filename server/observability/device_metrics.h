@@ -17,7 +17,8 @@ class BusyMeter {
  public:
   static constexpr absl::Duration kWindow = absl::Seconds(5);
 
-  // Must be called when a batch starts and when it ends. Batches may overlap.
+  // Start() must be called when a batch starts, and End() when a batch ends.
+  // Batches may overlap.
   void Start(absl::Time now);
   void End(absl::Time now);
 
@@ -40,8 +41,8 @@ class BusyMeter {
 // The metrics of one device. Thread-safe.
 class DeviceMetrics {
  public:
-  // Must be called by the threads that run batches on the device, when a batch
-  // starts and when it ends.
+  // Each thread that runs batches on the device must call BatchStarted() when a
+  // batch starts, and BatchEnded() when the batch ends.
   void BatchStarted() ABSL_LOCKS_EXCLUDED(mu_);
   void BatchEnded() ABSL_LOCKS_EXCLUDED(mu_);
 

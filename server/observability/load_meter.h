@@ -8,7 +8,7 @@ namespace sfmamba::observability {
 // The load of a server in the form that load balancers use.
 struct Load {
   // The backlog (the expected time for the waiting work) divided by the target
-  // backlog. From 0, if no work waits, to 2.
+  // backlog. The value is between 0, if no work waits, and 2.
   double utilization = 0;
   double answers_per_second = 0;
   double errors_per_second = 0;

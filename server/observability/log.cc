@@ -12,7 +12,7 @@
 namespace sfmamba::observability {
 namespace {
 
-constexpr int kRefusedLines = 10;  // Per second and reason.
+constexpr int kRefusedLines = 10;  // The line limit per second for each reason.
 
 absl::string_view LevelName(LogLevel level) {
   static constexpr absl::string_view kNames[] = {"debug", "info", "warning",

@@ -92,8 +92,8 @@ class LineSampler {
 };
 
 // Writes one line per event. If the format is kJson, the line is a JSON object
-// with ts, level, module, msg and the fields. If the format is kText, the line
-// is text for terminals.
+// with the keys "ts", "level", "module" and "msg", and with the fields of the
+// event. If the format is kText, the line is text for terminals.
 //
 // Thread-safe. Invalid UTF-8 is replaced, so that every line is valid JSON.
 // Callers never wait, because a background thread writes the lines. If the
@@ -162,7 +162,7 @@ class Logger {
   absl::Mutex mu_;
   LineSampler access_ ABSL_GUARDED_BY(mu_){100, 100};
   absl::flat_hash_map<std::string, LineSampler> refused_
-      ABSL_GUARDED_BY(mu_);  // Keyed by reason.
+      ABSL_GUARDED_BY(mu_);  // The key is the reason.
   LogWriter writer_;
 };
 

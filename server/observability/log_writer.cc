@@ -15,8 +15,8 @@ namespace {
 
 // The maximum time for which the destructor waits for queued lines.
 constexpr absl::Duration kLastWrites = absl::Milliseconds(200);
-// The interval at which the writing thread checks whether it must stop, while
-// the output is blocked.
+// While the output is blocked, the writing thread checks at this interval
+// whether it must stop.
 constexpr absl::Duration kPollPeriod = absl::Milliseconds(50);
 // The maximum size of one write() in bytes. If poll() reports that a pipe is
 // ready, the pipe accepts PIPE_BUF bytes without blocking. See pipe(7).
@@ -72,8 +72,8 @@ int64_t LogWriter::TakeDropped() {
 bool LogWriter::WriteAll(const std::string& text) {
   for (size_t done = 0; done < text.size();) {
     pollfd ready = {fd_, POLLOUT, 0};
-    // After the destructor's time limit, no write may wait any longer, because
-    // thousands of lines may be queued.
+    // After the destructor's time limit, writes no longer wait for the reader
+    // of the output, because thousands of lines may be queued.
     const bool may_wait = !GivesUp();
     const absl::Duration wait = may_wait ? kPollPeriod : absl::ZeroDuration();
     if (poll(&ready, 1, absl::ToInt64Milliseconds(wait)) <= 0) {

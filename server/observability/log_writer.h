@@ -57,7 +57,8 @@ class LogWriter {
   size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t dropped_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Time give_up_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
-  server::Worker worker_{{"log"}};  // Last, because it uses the members above.
+  // This member is the last, because its thread uses the members above.
+  server::Worker worker_{{"log"}};
 };
 
 }  // namespace sfmamba::observability

@@ -187,8 +187,8 @@ struct MetricFamilies {
   Series<Gauge> in_flight{gauge(
       "in_flight_requests",
       "Requests being handled, until their answers are sent.", {"method"})};
-  // The Gateway API inference extension expects the names of this metric and of
-  // the next metric.
+  // The inference extension of the Gateway API expects this metric and the next
+  // metric under these names.
   Series<Gauge> requests_waiting{
       gauge("num_requests_waiting",
             "Prediction requests that wait. Counts the images that wait for a "
@@ -266,7 +266,7 @@ struct MetricFamilies {
               "Loads of model versions after the start, by result.",
               {"model", "result"});
 
-  // Creates the series that must already exist, with value 0, before the first
+  // Creates the series that must exist with the value 0 before their first
   // event.
   explicit MetricFamilies(const BuildInfo& build);
 };
@@ -311,7 +311,7 @@ struct ModelSeries {
 // The series of one version of a model.
 struct VersionSeries {
   const MetricFamilies& families;
-  const std::vector<std::string> version;  // Model name and version.
+  const std::vector<std::string> version;  // The model's name and the version.
   Series<Counter> items{families.items, version};
   Series<Counter> requests{families.requests, version};
   Series<Counter> batches{families.batches, version};

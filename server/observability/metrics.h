@@ -76,8 +76,7 @@ class Metrics {
   // Add `spans` to the number of exported or dropped spans.
   void SpansExported(int64_t spans);
   void SpansDropped(int64_t spans);
-  // Report that the server closed a connection because it had too many
-  // connections.
+  // Report that the server closed a connection because too many were open.
   void GrpcConnectionRefused();
   void HttpConnectionRefused();
   // Reports that a call was refused because the caller may not make it.
@@ -92,8 +91,8 @@ class Metrics {
   // If it is false, the old contents stay in use.
   void FilesReloaded(absl::string_view what, bool taken);
   void CertificateExpires(absl::Time time);
-  // Makes Collect() report the size of `budget` and the memory held in it.
-  // `budget` must outlive this object.
+  // Makes Collect() report the size of `budget` and how much memory requests
+  // hold. `budget` must outlive this object.
   void ShowMemory(const server::MemoryBudget& budget) { memory_ = &budget; }
 
   // Returns the current values of all metrics. Called by each scrape.
@@ -101,8 +100,8 @@ class Metrics {
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Removes the models and devices that have no other owner, together with
-  // their series.
+  // Removes the metrics of models and devices that only this object still owns.
+  // Also removes their series.
   void Forget() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Updates the gauges of queues, devices and memory.
   void Refresh() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -115,12 +114,12 @@ class Metrics {
   // Collect() also holds this mutex while it reads the series.
   mutable absl::Mutex mu_;
   mutable std::map<std::string, std::shared_ptr<ModelSeries>> series_
-      ABSL_GUARDED_BY(mu_);  // Keyed by model.
+      ABSL_GUARDED_BY(mu_);  // The key is the model's name.
   mutable std::map<std::pair<std::string, std::string>,
                    std::shared_ptr<ModelMetrics>>
-      models_ ABSL_GUARDED_BY(mu_);  // Keyed by model and version.
+      models_ ABSL_GUARDED_BY(mu_);  // The key is (model, version).
   mutable std::map<std::string, std::shared_ptr<DeviceMetrics>> devices_
-      ABSL_GUARDED_BY(mu_);  // Keyed by name.
+      ABSL_GUARDED_BY(mu_);  // The key is the device's name.
 
   const std::shared_ptr<ModelMetrics> unknown_;
   const std::shared_ptr<ModelMetrics> none_;

@@ -39,12 +39,12 @@ class InferenceStatistics {
   struct Times {
     absl::Duration total;
     absl::Duration queue;
-    absl::Duration input;   // Decoding and resizing.
+    absl::Duration input;   // The time for decoding and resizing.
     absl::Duration infer;   // The time in the batch.
-    absl::Duration output;  // Encoding the response.
+    absl::Duration output;  // The time for encoding the response.
   };
   struct Snapshot {
-    int64_t images = 0;  // Images in successful requests.
+    int64_t images = 0;  // The number of images in successful requests.
     int64_t batches = 0;
     // The time of the last successful request.
     absl::Time last = absl::UnixEpoch();
@@ -90,9 +90,11 @@ class ModelMetrics {
   // name of the full queue, such as "batch". If no queue is full, `queue` is
   // empty.
   void Rejected(absl::string_view reason, absl::string_view queue);
-  void ItemFailed(absl::string_view reason);     // For example "DEVICE_OOM".
-  void DeadlineMissed(absl::string_view stage);  // For example "queue".
-  // Records how long an image spent in `stage`. `outcome` is how the image
+  // Counts an image that failed because of `reason`, for example "DEVICE_OOM".
+  void ItemFailed(absl::string_view reason);
+  // Counts an image whose deadline passed in `stage`, for example in "queue".
+  void DeadlineMissed(absl::string_view stage);
+  // Records how long an image spent in `stage`. `outcome` says how the image
   // ended.
   void StageDone(Stage stage, ItemOutcome outcome, absl::Duration duration);
 
@@ -105,9 +107,10 @@ class ModelMetrics {
   void BatchStarted();
   void BatchRun(absl::string_view size, absl::string_view trigger, int items,
                 int padded);
-  // Sets the number and the bytes of the images of a priority that wait for a
-  // batch. `oldest` is the time when the oldest of them was submitted, by
-  // base::SteadyNow(). If no image waits, `oldest` is InfiniteFuture().
+  // Sets the number of images of one priority that wait for a batch, and their
+  // total size in bytes. `oldest` is the time by base::SteadyNow() when the
+  // oldest of these images was submitted. If no image waits, `oldest` is
+  // InfiniteFuture().
   void QueueChanged(server::Priority priority, int items, int64_t bytes,
                     absl::Time oldest);
 
@@ -143,8 +146,8 @@ class ModelMetrics {
 
   void CaptureFailed();  // Counts a failed CUDA graph capture.
 
-  // Called by the repository when the state of the version changes and when a
-  // load ends.
+  // The repository calls StateChanged() when the state of the version changes,
+  // and LoadDone() when a load ends.
   void StateChanged(ModelState state);
   void LoadDone(bool ok, absl::Duration duration);
   // Records the result of a load that began after the server's startup.
@@ -172,7 +175,7 @@ class ModelMetrics {
   struct Queue {
     std::atomic<int64_t> items{0};
     std::atomic<int64_t> bytes{0};
-    std::atomic<int64_t> oldest_nanos{kNoTime};  // By base::SteadyNow().
+    std::atomic<int64_t> oldest_nanos{kNoTime};  // A time of base::SteadyNow().
   };
   std::array<Queue, server::kPriorityCount> queues_;  // Indexed by priority.
   std::atomic<double> predicted_wait_{-1};  // In seconds. Negative if unknown.

@@ -63,9 +63,9 @@ int CountOpenFiles() {
 
 std::vector<MetricFamily> CollectProcess() {
   std::vector<MetricFamily> families;
-  // Skips the first two fields. The second field, the command, may contain
-  // spaces and brackets. The first remaining field is field 3 of proc(5).
-  // Therefore utime (field 14) has index 11, stime 12, starttime 19 and rss 21.
+  // The second field of the file, the command, may contain spaces and brackets.
+  // The first two fields are therefore skipped, and fields[0] is field 3 of
+  // proc(5). For example, utime is field 14 of proc(5), which is fields[11].
   const std::string stat = ReadAll("/proc/self/stat");
   const size_t bracket = stat.rfind(')');
   if (bracket == std::string::npos || bracket + 2 >= stat.size()) return {};

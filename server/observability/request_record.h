@@ -38,8 +38,8 @@ class RequestRecord {
 
   const std::string& request_id() const { return request_id_; }
   void set_request_id(absl::string_view id) { request_id_ = std::string(id); }
-  // Sets the client whose quotas and shares the request uses. The client is a
-  // name from the token file or an address.
+  // Sets the client that sent the request. The client is a name from the token
+  // file or an address.
   void set_client(std::string client) { client_ = std::move(client); }
   void set_images(int images) { images_ = images; }
   // Sets the model in whose metrics the request is counted. Without this call,

@@ -83,7 +83,7 @@ std::optional<TraceContext> ParseTraceparent(absl::string_view traceparent) {
   const std::optional<uint64_t> flags = field(kFlagsAt, 2);
   if (!version || !high || !low || !parent || !flags) return std::nullopt;
   if (*version == 0xff) return std::nullopt;
-  // A later version may append further fields.
+  // Only a header of a later version may have further fields.
   if (traceparent.size() > kSize &&
       (*version == 0 || traceparent[kSize] != '-')) {
     return std::nullopt;
@@ -106,7 +106,7 @@ TraceContext TraceContextOf(absl::string_view traceparent) {
 
 std::string KeptTracestate(absl::string_view tracestate) {
   std::vector<absl::string_view> members;
-  size_t bytes = 0;  // The total length, with a comma after each.
+  size_t bytes = 0;  // The total length, with a comma after each member.
   for (absl::string_view member : absl::StrSplit(tracestate, ',')) {
     member = absl::StripAsciiWhitespace(member);
     if (member.empty()) continue;  // The standard allows empty members.
