@@ -17,10 +17,11 @@ struct ImageTrace {
   SpanId inference = 0;  // The id of the image's span "inference".
 };
 
-// Records the span "batch" of a batch with at least one image of a traced
-// request. The span links to the spans "inference" of all traced images. Its
-// parent is the span "rpc" of the last traced image's request. If no request of
-// the batch is traced, there is no span, and this object allocates nothing.
+// Records the span "batch" if the batch has an image of a traced request. The
+// span links to the span "inference" of each traced image. The parent of the
+// span is the span "rpc" of the request to which the last traced image belongs.
+// If no request of the batch is traced, there is no span, and this object
+// allocates nothing.
 //
 // Thread-compatible.
 class BatchTrace {

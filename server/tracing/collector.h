@@ -23,10 +23,10 @@ namespace sfmamba::tracing {
 class Collector {
  public:
   struct Options {
-    std::string endpoint;      // A URL that CheckEndpoint() accepts.
-    std::string ca_file;       // PEM. If empty, the system's CAs are used.
-    std::string version;       // The server's version.
-    std::string host;          // The name of the server's machine.
+    std::string endpoint;  // A URL that CheckEndpoint() accepts.
+    std::string ca_file;   // A PEM file. If empty, the system's CAs are used.
+    std::string version;   // The server's version.
+    std::string host;      // The name of the server's machine.
     int64_t max_spans = 8192;  // The maximum number of waiting spans.
     // The time limit for sending one batch.
     absl::Duration timeout = absl::Seconds(5);
@@ -69,7 +69,7 @@ class Collector {
   std::atomic<bool> stopping_{false};  // If true, Add() drops spans.
   std::atomic<bool> stopped_{false};   // If true, the SDK's thread drops spans.
   bool failing_ = false;               // Used only by the SDK's thread.
-  // Last, because the SDK's thread uses the members above.
+  // This member is the last, because the SDK's thread uses the members above.
   const std::unique_ptr<Sdk> sdk_;
 };
 

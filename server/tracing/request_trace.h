@@ -16,9 +16,8 @@ namespace sfmamba::tracing {
 // block.
 using SpanReceiver = std::function<void(std::vector<Span>)>;
 
-// Creates the spans of one traced request. These spans are children of the span
-// "rpc" and use the same clock. A request that is not traced has no
-// RequestTrace.
+// Creates the spans (timed steps) of one traced request. They are children of
+// the request's span "rpc". A request that is not traced has no RequestTrace.
 //
 // Thread-safe.
 class RequestTrace {

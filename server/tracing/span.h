@@ -38,16 +38,17 @@ struct Attribute {
 struct Span {
   const char* name = "";  // Must be a string literal.
   SpanContext context;
-  SpanId parent = 0;  // In the same trace. 0 means none.
-  // The span kind of OpenTelemetry. True for SERVER, which means work for a
-  // remote caller. False for INTERNAL.
+  SpanId parent = 0;  // A span of the same trace, or 0 for none.
+  // The span kind of OpenTelemetry. True means SERVER, that is, work for a
+  // remote caller. False means INTERNAL.
   bool is_server = false;
   absl::Time start;
   absl::Time end;
   std::vector<Attribute> attributes;
   std::vector<SpanContext> links;
   std::string tracestate;
-  // Why the work failed, if the server is at fault. Otherwise empty.
+  // The reason why the work failed. Empty if the work succeeded, or if the
+  // server is not at fault.
   std::string error;
 };
 

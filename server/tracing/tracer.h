@@ -14,8 +14,8 @@ namespace sfmamba::tracing {
 
 // Returns true if a request is traced. If the caller sent a span, returns the
 // sampled flag that the caller sent. Otherwise, the trace begins in this
-// server, and the trace id decides. Servers with the same ratio then choose the
-// same traces.
+// server, and the trace id is compared with `ratio`. Servers with the same
+// ratio therefore choose the same traces.
 bool IsSampled(const observability::TraceContext& context, double ratio);
 
 // Chooses the requests that are traced and passes their spans to a collector.
