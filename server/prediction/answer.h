@@ -11,7 +11,8 @@ namespace sfmamba::prediction {
 // The answer to one image. Class maps and masks are already encoded.
 struct Answer {
   std::variant<v1::ClassifyResult, v1::DetectResult, v1::SegmentResult> result;
-  // One logit per class. Set only by classifiers, and only on request.
+  // One logit per class. Empty unless the model is a classifier and the request
+  // asks for logits.
   std::vector<float> logits;
 };
 

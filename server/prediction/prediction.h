@@ -185,9 +185,9 @@ class Prediction {
     absl::Duration decode;
     absl::Duration preprocess;
     absl::Duration postprocess;
-    // How the image's model input was run. If the image has parts, this is the
-    // part with the longest inference. `run.batch.queue` is then the longest
-    // queue time of all parts.
+    // Describes how the image's model input was run. If the image has parts,
+    // describes the part with the longest inference. `run.batch.queue` is then
+    // the longest queue time of all parts.
     InputRun run;
     std::vector<InputRun> part_runs;  // One entry per part.
     // The times when decoding the image and encoding its answer started. A time
@@ -262,10 +262,10 @@ class Prediction {
   // `bytes` is the size of the images' inputs and results.
   absl::StatusOr<batching::Reservation> ReserveInputs(int64_t bytes);
 
-  // The steps of an image. Schedule() hands the image to the decode pool.
-  // There, Prepare() decodes the image and creates the model input. Submit()
-  // hands the input to the executor. When the batch has ended, StartAnswer()
-  // starts to encode the answer.
+  // The steps of an image. Schedule() hands the image to the decode pool. In
+  // this pool, Prepare() decodes the image and creates the model input.
+  // Submit() hands the input to the executor. When the batch has ended,
+  // StartAnswer() starts to encode the answer.
   void Schedule(OpenItem open);
   void Prepare(OpenItem open);
   // Counts an image that failed to decode, unless decoding was cancelled.

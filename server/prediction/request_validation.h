@@ -59,8 +59,8 @@ struct PartFacts {
 
 // The properties of an image that are known before it is decoded.
 struct ImageFacts {
-  // One of "jpeg", "png", "webp", "pixels" and "tensor". If the file was
-  // refused, "unknown".
+  // The format is "jpeg", "png", "webp", "pixels" or "tensor". It is "unknown"
+  // if the file was refused.
   absl::string_view format = "unknown";
   int64_t pixels = 0;
   image::PictureSize seen;    // The size of the picture or of its crop.
@@ -93,8 +93,8 @@ absl::Status ValidateImage(const image::ImageSource& image,
                            const model::ModelConfig& model,
                            const RequestLimits& limits, ImageFacts* facts);
 
-// Returns the facts of a part that shows the region `region` of a picture. The
-// part is resized to the input size of the model.
+// Returns the region, the batch key and the input size of a part that shows
+// `region` of a picture. The part is resized to the input size of the model.
 PartFacts PartOf(const model::ModelConfig& model,
                  const image::PixelRect& region);
 

@@ -31,9 +31,9 @@ std::string SizeText(const PictureSize& size) {
   return absl::StrCat(size.width, "x", size.height);
 }
 
-// Returns a text that suggests a window and a stride with which there are at
-// most `most` windows. Enlarges the stride, and enlarges the window only if the
-// stride would exceed it.
+// Returns a text that suggests a window and a stride. Enlarges the stride until
+// there are at most `most` windows. Enlarges the window only if the stride
+// would be larger than the window.
 std::string Fitting(const SlideGrid& grid, int most) {
   const auto larger = [](int side) { return side + side / 8 + 1; };
   PictureSize window = grid.window(), stride = grid.stride();

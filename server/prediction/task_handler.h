@@ -108,8 +108,8 @@ class TaskHandler {
     return 0;
   }
 
-  // Returns the minimum size in bytes of the answer to an image, whichever
-  // transport sends it. Returns 0 if the size is unknown.
+  // Returns the minimum size in bytes of the answer to an image, for any
+  // transport. Returns 0 if the size is unknown.
   virtual int64_t LeastAnswerBytes(const repository::ModelDirectory& /*model*/,
                                    const ImageFacts& /*image*/) const {
     return 0;

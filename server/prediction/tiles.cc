@@ -83,8 +83,9 @@ absl::Status DivideIntoTiles(const v1::Tiles& tiles,
   image::PictureSize tile = TileSize(tiles, side);
   const int64_t needed = images(tile);
   if (needed > most) {
-    // Finds a tile size that fits, for the error message. A tile of the
-    // picture's size always fits, so the loop ends. Sides are never reduced.
+    // Enlarges the tile until there are not too many parts, for the error
+    // message. The loop ends, because a tile of the picture's size always fits.
+    // A side is never reduced.
     const auto grow = [](int side, int picture) {
       return std::max(side, std::min(side + side / 8 + 1, picture));
     };

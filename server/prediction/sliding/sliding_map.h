@@ -77,8 +77,9 @@ class SlidingMap {
   model::Segmentation map_;
   std::atomic<int> next_{0};  // The next row of the map.
   int first_kept_ = 0;        // The first row of windows still in memory.
-  // The mean logits of the last two picture rows, each [picture width,
-  // classes]. `mean_rows_` contains the numbers of these two rows.
+  // The mean logits of the two picture rows that were computed last. Each row
+  // has the shape [picture width, classes]. `mean_rows_` contains the numbers
+  // of these two rows.
   std::vector<float> means_;
   std::array<int, 2> mean_rows_ = {-1, -1};
   // The weights for resizing the logits to the size of their window. Set by the
