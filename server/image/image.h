@@ -84,8 +84,8 @@ PictureSize OrientedSize(const ImageHeader& header, bool apply_orientation);
 PixelRect ToPixels(const CropRect& rect, const PictureSize& size);
 
 // Returns the rectangle of the picture that Preprocess() uses, in fractions of
-// the picture. If Preprocess() pads the picture, the rectangle extends beyond
-// the picture, that is, below 0 and above 1.
+// the picture. If Preprocess() pads the picture, the rectangle is larger than
+// the picture. Some coordinates are then below 0 or above 1.
 CropRect SeenPart(const PictureSize& picture, const PreprocessOptions& options);
 
 // Resizes the picture like Pillow's bicubic filter, with identical results.

@@ -48,7 +48,8 @@ RowResizer::RowResizer(int width, int height, const ResizeWindow& window)
       down_(MakeTaps(height, window.height, window.top, window.rows)),
       begin_(FirstOf(0)),
       end_(EndOf(window.rows - 1)),
-      // A row has extra bytes, because the kernel may read past its last pixel.
+      // Each row of rows_ has extra bytes, because the kernel may read past the
+      // last pixel of a row.
       stride_((std::max(across_ ? kernels::ReadableRowBytes(*across_) : 0,
                         size_t{3} * width) +
                15) /
@@ -101,8 +102,8 @@ absl::Status RowResizer::TakeAll(const uint8_t* rgb, size_t stride,
     const uint8_t* rows[kAtOnce];
     for (int i = 0; i < kAtOnce; ++i) {
       rows[i] = rgb + stride * std::min(taken_ + i, height_ - 1);
-      // The last rows are copied, because the kernel may read past the
-      // picture's end.
+      // Rows near the picture's end are copied to rows_, because the kernel may
+      // read past the end of a row.
       if (end - rows[i] < static_cast<int64_t>(stride_)) {
         memcpy(RowAt(i), rows[i], row_bytes);
         rows[i] = RowAt(i);

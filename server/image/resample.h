@@ -47,8 +47,8 @@ class RowResizer {
   // Must be called for each row, from top to bottom. May be called only after
   // the previous row is written.
   uint8_t* Row(int y);
-  // Resizes a picture that is completely in memory, as ResizeBicubic() does.
-  // Used instead of Row(). If `watch` expires, returns its status.
+  // Resizes a picture that is completely in memory. ResizeBicubic() calls this
+  // method instead of Row(). If `watch` expires, returns the status of `watch`.
   absl::Status TakeAll(const uint8_t* rgb, size_t stride,
                        const base::DecodeWatch& watch);
   // Returns the window (the requested rectangle of the resized picture). May be
