@@ -67,11 +67,11 @@ int64_t GroupLimit(const std::string& mount, absl::string_view path,
 }  // namespace
 
 int64_t MemoryLimit(const std::string& root) {
-  // The smallest limit applies, because a group's limit may be larger than the
-  // machine's memory.
+  // Starts with the machine's memory, because a group's limit may be larger
+  // than this memory.
   int64_t limit = MachineMemory(root, "MemTotal");
-  // The lines of the file have the form "0::/kubepods/pod1". With control
-  // groups of version 1, the form is "7:memory:/pod1".
+  // The lines of /proc/self/cgroup have the form "0::/kubepods/pod1". In
+  // version 1 of control groups, the form is "7:memory:/pod1".
   const std::string groups = ReadAll(root + "/proc/self/cgroup");
   for (absl::string_view line : absl::StrSplit(groups, '\n')) {
     const std::pair<absl::string_view, absl::string_view> rest =
@@ -101,8 +101,8 @@ int64_t FreeMemory(int64_t kept, const std::string& root) {
 }
 
 int64_t ResidentMemory() {
-  // The file contains sizes in pages, see proc(5). The first number is the
-  // virtual memory, and the second is the resident memory.
+  // /proc/self/statm contains sizes in pages. The first number is the virtual
+  // memory, and the second is the resident memory. See proc(5).
   const std::vector<std::string> sizes =
       absl::StrSplit(ReadAll("/proc/self/statm"), ' ');
   int64_t pages = 0;
