@@ -41,8 +41,8 @@ class RequestTrace {
   SpanId parent() const { return parent_; }
   const std::string& tracestate() const { return tracestate_; }
 
-  // Returns a new span whose parent is the span "rpc". `start` and `end` are by
-  // base::SteadyNow().
+  // Returns a new span whose parent is the span "rpc". `start` and `end` are
+  // times of base::SteadyNow().
   Span MakeSpan(const char* name, absl::Time start, absl::Time end,
                 SpanId id = observability::NewSpanId()) const {
     Span span;
