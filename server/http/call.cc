@@ -26,7 +26,7 @@ class Call::LiveExchange : public Exchange {
     call.post_(std::move(call_), std::move(answered));
   }
 
-  std::shared_ptr<Call> call_;  // Null once it has been answered.
+  std::shared_ptr<Call> call_;  // Null after the exchange was answered.
   HttpRequest request_;
 };
 

@@ -13,7 +13,7 @@
 
 namespace sfmamba::http {
 
-// Calls a function once, in its destructor.
+// Calls the given function once, when the object is destroyed.
 class AtEnd {
  public:
   AtEnd() = default;  // Calls nothing.
@@ -32,19 +32,22 @@ class AtEnd {
 };
 
 // Carries a response from an Exchange to its Connection. `sent` is destroyed
-// after the response was written or dropped, and then calls its function.
+// after the response was written or dropped. Its destructor then calls the
+// function that the handler passed to Exchange::Answer().
 struct Answered {
-  AtEnd sent;                            // First, so that it is destroyed last.
-  std::optional<HttpResponse> response;  // Empty if Answer() was never called.
+  // This member comes first, so that it is destroyed after the response.
+  AtEnd sent;
+  // Empty if the exchange was destroyed without an answer.
+  std::optional<HttpResponse> response;
 };
 
-// The state that a Connection shares with the Exchange of its current request.
+// The state of one request, which a Connection and an Exchange share.
 // Thread-safe.
 class Call {
  public:
-  // `body` holds the memory that the request's body occupies. `post` delivers
-  // the response to the connection. If the connection has ended, `post` drops
-  // the response. `post` is called at most once.
+  // `body` reserves the memory of the request's body. `post` delivers the
+  // response to the connection. If the connection has ended, `post` drops the
+  // response. `post` is called at most once.
   Call(Room::Hold body,
        absl::AnyInvocable<void(std::shared_ptr<Call>, Answered)> post)
       : body_(std::move(body)), post_(std::move(post)) {}
@@ -58,18 +61,18 @@ class Call {
   // Tells the exchange that the client has disconnected. Called by the
   // connection.
   void Cancel() { cancellation_.Cancel(); }
-  // Reports that no response can be sent any more. Called by the connection.
+  // Tells the exchange that the connection can send no response any more.
+  // Called by the connection.
   void Drop() { dropped_ = true; }
   bool is_dropped() const { return dropped_; }
-  // Returns the hold on the memory of the request's body. The hold grows while
-  // the body is decompressed. The hold is released when the request is
-  // answered.
+  // Returns the memory reservation for the request's body. The reservation
+  // grows while the body is decompressed and ends when the request is answered.
   Room::Hold* body() { return &body_; }
 
  private:
   class LiveExchange;
 
-  // Used by the exchange only.
+  // Only the exchange uses the next two members.
   Room::Hold body_;
   absl::AnyInvocable<void(std::shared_ptr<Call>, Answered)> post_;
 

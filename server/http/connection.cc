@@ -21,15 +21,16 @@ namespace {
 
 namespace asio = boost::asio;
 
-// The maximum time, and the maximum number of bytes, that a client may still
-// send after its last response. The server reads and discards these bytes. If
-// the server closed the connection without reading them, the client could lose
-// the response.
+// After the last response, the server reads and discards all further bytes of
+// the client. It closes the connection after kEndTime or kMostDiscarded bytes.
+// If the server closed the connection immediately, the client could lose the
+// response.
 constexpr absl::Duration kEndTime = absl::Seconds(1);
 constexpr size_t kMostDiscarded = 4 << 20;
-// The maximum number of bytes per read, except for a body of known length. A
-// read may continue past the end of a request, and no limit counts these extra
-// bytes. A TLS record is no larger than kBlock.
+// The maximum number of bytes that the server reads at once. Without TLS, a
+// body of known length is read in larger blocks. A read may return bytes that
+// follow the request, and no limit counts these extra bytes. A TLS record has
+// at most kBlock bytes.
 constexpr size_t kBlock = 16 << 10;
 // While a response is pending, the server stops reading once the client has
 // sent this many bytes of further requests. The server then notices a
@@ -37,8 +38,8 @@ constexpr size_t kBlock = 16 << 10;
 constexpr size_t kMostAhead = 16 << 10;
 constexpr absl::Duration kNever = absl::Hours(100'000);
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
-// The memory that TLS uses for one connection: four record buffers of Asio, one
-// record buffer of this class and OpenSSL's state.
+// The number of bytes that TLS uses for one connection. Asio has four record
+// buffers, and this class has one. The rest is OpenSSL's state.
 constexpr int64_t kTlsBytes = 96 << 10;
 
 bool IsOneLine(const std::string& text) {
@@ -86,7 +87,9 @@ void Connection::OnGreeted(Error error) {
   if (is_tls && ERR_GET_REASON(error.value()) == SSL_R_HTTP_REQUEST) {
     return Refuse({400, "expected TLS, https, got HTTP in clear"});
   }
-  EndSoon();  // The client may still read the TLS alert.
+  // The connection stays open for a short time, so that the client can read the
+  // TLS alert.
+  EndSoon();
 }
 
 void Connection::Enter(State state, absl::Duration limit) {
@@ -223,8 +226,8 @@ void Connection::TakeIn(absl::string_view bytes) {
   }
   if (stage == RequestReader::Stage::kWhole) return Start();
   Enter(State::kBody, BodyLimit());
-  // A client that has already sent a part of the body does not wait for 100
-  // Continue.
+  // "100 Continue" tells the client to send the body. If a part of the body has
+  // already arrived, the client does not wait for this response.
   if (before != State::kBody && reader_->expects_continue() &&
       reader_->request().body.empty()) {
     out_.push_back(kContinue);
@@ -248,8 +251,8 @@ void Connection::Start() {
   auto post = [loop = environment_.loop, weak = weak_from_this(),
                open = asio::make_work_guard(*environment_.loop)](
                   std::shared_ptr<Call> call, Answered answered) {
-    // `call` owns this lambda. The call and the lambda may be destroyed before
-    // asio::post() returns. This copy keeps the loop alive until then.
+    // `call` owns this lambda and thereby `loop`. asio::post() may destroy the
+    // call before it returns. This copy keeps the loop alive until then.
     const auto living = loop;
     asio::post(*living, [weak, call = std::move(call),
                          answered = std::move(answered)]() mutable {

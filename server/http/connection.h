@@ -64,7 +64,8 @@ class CostlySteps {
   }
   void Run() {
     is_posted_ = false;
-    Post();  // First, because a step may throw.
+    // Post() comes first because a step may throw.
+    Post();
     for (const auto begin = Clock::now(); !steps_.empty();) {
       auto step = std::move(steps_.front());
       steps_.pop_front();
@@ -116,8 +117,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     // The buffer into which all plaintext connections read.
     std::array<char, 256 << 10> block;
   };
-  // The states of a connection, in the order of closing. If there are too many
-  // connections, the server closes the connection with the lowest state.
+  // The states of a connection. If there are too many connections, the server
+  // closes a connection with the lowest state first.
   enum class State {
     kEnded,
     kEnding,     // The last response was sent. The client may still read it.
@@ -129,7 +130,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     kAnswering,  // The request waits for its response.
   };
 
-  // `socket` is non-blocking. `peer` has the form of HttpRequest::peer.
+  // `socket` must be non-blocking. `peer` has the same format as
+  // HttpRequest::peer.
   Connection(Environment& environment, Tcp::socket socket, std::string peer);
 
   void Begin();
@@ -137,7 +139,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void End();
 
   State state() const { return state_; }
-  // Returns the time when the connection entered its state.
+  // Returns the time when the connection entered its current state.
   Clock::time_point since() const { return since_; }
 
  private:
@@ -152,9 +154,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Read();
   void ReadSocket();
   void OnRead(Error error, absl::string_view bytes);
-  // Ends the connection as soon as the client resets it. Called after the
-  // client has closed its sending side. Such a client may still read its
-  // response.
+  // Waits until the client resets the connection and then ends it. Called if
+  // the client has closed only its sending side, because such a client may
+  // still read its response.
   void EndOnReset();
   void TakeIn(absl::string_view bytes);
   absl::Duration BodyLimit();
@@ -166,9 +168,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Write(HttpResponse response);
   void Flush();
   void EndAnswer();
-  // Closes the server's sending side. The client can then still read the last
-  // response. The connection ends when the client closes its side, or after a
-  // short time.
+  // Closes the server's sending side, so that the client can still read the
+  // last response. The connection ends when the client closes its side, or
+  // after one second.
   void EndSoon();
 
   Environment& environment_;
@@ -179,8 +181,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   State state_ = State::kIdle;
   Clock::time_point since_;
-  Clock::time_point deadline_;       // When the time limit of state_ is over.
-  boost::asio::steady_timer timer_;  // Fires at deadline_ or before it.
+  // The time at which the time limit of state_ ends.
+  Clock::time_point deadline_;
+  // The timer fires at deadline_ or earlier.
+  boost::asio::steady_timer timer_;
 
   bool is_reading_ = false;
   bool peer_closed_ = false;  // The client has closed its sending side.
@@ -198,8 +202,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Room::Hold answer_hold_;
   AtEnd sent_;
 
-  std::vector<std::string> out_;      // Written after writing_.
-  std::vector<std::string> writing_;  // The buffers of the current write.
+  // Buffers that are written when the current write has ended.
+  std::vector<std::string> out_;
+  // The buffers of the current write.
+  std::vector<std::string> writing_;
 };
 
 }  // namespace sfmamba::http

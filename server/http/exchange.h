@@ -20,7 +20,7 @@ struct HttpRequest {
   std::multimap<std::string, std::string> headers;  // Names in lower case.
   std::string body;                                 // The complete body.
   std::string peer;  // In gRPC's notation, such as "ipv4:127.0.0.1:5000".
-  // The time by base::SteadyNow() when the complete request had arrived.
+  // The time when the complete request had arrived, from base::SteadyNow().
   absl::Time came = absl::InfiniteFuture();
   security::Caller caller;  // Set by HttpOptions::admit.
 
@@ -36,7 +36,8 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpResponse {
   int status = 200;
-  // The handler's headers. The server adds Date, Content-Length and Connection.
+  // The headers that the handler sets. The server adds Date, Content-Length and
+  // Connection.
   Headers headers;
   // The pieces of the body, which are sent one after another.
   std::vector<std::string> body;

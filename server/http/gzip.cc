@@ -15,12 +15,12 @@
 namespace sfmamba::http {
 namespace {
 
-// Values for zlib's argument windowBits, which combines the largest window size
-// (15) with a number for the format.
-constexpr int kGzipFormat = 15 + 16;    // Gzip.
-constexpr int kEitherFormat = 15 + 32;  // Detects gzip or zlib.
-constexpr int kMemoryLevel = 8;         // zlib's default.
-constexpr size_t kPiece = 64 << 10;     // Bytes decompressed at a time.
+// Values for zlib's argument windowBits. The value 15 is the largest window
+// size. The number that is added selects the format.
+constexpr int kGzipFormat = 15 + 16;    // The gzip format.
+constexpr int kEitherFormat = 15 + 32;  // The gzip or zlib format.
+constexpr int kMemoryLevel = 8;         // zlib's default for memLevel.
+constexpr size_t kPiece = 64 << 10;     // Bytes decompressed at once.
 constexpr int64_t kMostTimes = 1040;    // zlib's maximum compression ratio.
 
 }  // namespace
@@ -84,8 +84,9 @@ std::optional<Refusal> Unpack(int64_t max_bytes, Room::Hold* room,
   stream.avail_in = body->size();
   const int64_t packed = body->size();
   std::string unpacked;
-  // Reserves the largest possible size, because growing the string would copy
-  // its bytes. The system provides the reserved memory only when it is written.
+  // Reserves the largest possible size, so that the string never grows and
+  // copies its bytes. The system provides a page of this memory only when the
+  // page is written.
   unpacked.reserve(std::min(max_bytes, kMostTimes * packed));
   std::string piece(kPiece, '\0');
   for (int result = Z_OK; result != Z_STREAM_END || stream.avail_in > 0;) {

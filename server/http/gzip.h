@@ -27,10 +27,11 @@ enum class Packing {
 };
 Packing PackingOf(const HttpRequest& request);
 
-// Decompresses a body of Packing::kZlib in place. Enlarges `room`, the hold on
-// the body's memory, as the output grows. Returns nullopt on success. Returns a
-// refusal with status 413 if the output exceeds `max_bytes`, with 503 if there
-// is not enough memory, or with 400 if the body is corrupt or truncated.
+// Decompresses a body of Packing::kZlib in place. `room` is the memory
+// reservation for the body, and grows with the output. Returns nullopt on
+// success. Returns a refusal with status 413 if the output exceeds `max_bytes`,
+// with 503 if there is not enough memory, or with 400 if the body is corrupt or
+// truncated.
 std::optional<Refusal> Unpack(int64_t max_bytes, Room::Hold* room,
                               std::string* body);
 

@@ -58,9 +58,9 @@ struct HttpOptions {
   // The maximum fraction of max_held_bytes that the bodies of one client may
   // occupy, from 0.5 to 1. See server::ClientShares.
   double client_share = 1;
-  // The time limit for receiving a body (408). The client must also send at
-  // least `min_body_rate` bytes per second on average. The time up to
-  // `head_time` does not count towards this average.
+  // The time limit for receiving a body (408). The limit is shorter for a slow
+  // client. When n bytes of the body have arrived, the next bytes must arrive
+  // within `head_time` + n / `min_body_rate` seconds after the request's head.
   absl::Duration body_time = absl::Seconds(60);
   int64_t min_body_rate = 16 << 10;
   // The time limit for writing a response. The server closes the connection
@@ -79,8 +79,8 @@ struct HttpOptions {
   std::function<std::optional<HttpResponse>(HttpRequest& request)> admit =
       [](HttpRequest&) { return std::nullopt; };
   // Returns additional headers for the response to `request`. If a request is
-  // refused early, `request` contains only the part of the head that was read.
-  // Called by the port's thread.
+  // refused before its head is complete, `request` contains only the part of
+  // the head that was read. Called by the port's thread.
   std::function<Headers(const HttpRequest& request)> headers =
       [](const HttpRequest&) { return Headers(); };
   // Returns the response to a request that reaches no handler. `request` may

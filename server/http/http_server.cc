@@ -37,8 +37,8 @@ using asio::ip::tcp;
 using Error = boost::system::error_code;
 
 constexpr std::chrono::milliseconds kNoDescriptors{100};
-// The time for which handshakes may run before the loop serves other
-// connections. The signature of a single handshake takes about 1 ms.
+// After this time, the loop pauses TLS handshakes and serves other connections.
+// The signature of a single handshake takes about 1 ms.
 constexpr std::chrono::milliseconds kHandshakes{1};
 // The expected time of a handler call is kHandlerCost plus the size of the body
 // divided by kBytesASecond. The pool prefers calls with a shorter expected
@@ -73,12 +73,13 @@ class HttpServer::Port {
   void Loop();
   void Accept(tcp::acceptor& acceptor);
   void Add(tcp::socket socket);
-  // Closes one connection to make room for a new one. Returns false if none may
-  // be closed.
+  // Closes one connection to make room for a new one. Returns false if the
+  // server may close none of the connections.
   bool EndOne();
   void OnEnded(Connection& connection);
   void CloseListeners();
-  // Closes idle connections. Sets drained_ once all responses have been sent.
+  // Closes idle connections. Sets drained_ if no connection still has to send a
+  // response.
   void GoOnDraining() ABSL_LOCKS_EXCLUDED(mu_);
   void CallHandler(std::shared_ptr<Call> call, HttpRequest request);
   // Decompresses the body and calls the handler. Called by the pool's threads.
@@ -87,7 +88,9 @@ class HttpServer::Port {
   const HttpOptions options_;
   server::ListeningSockets sockets_;
   const Handler handler_;
-  Room room_;  // Must outlive the holds of exchanges and connections.
+  // Limits the memory of requests and responses. Must outlive all exchanges and
+  // connections.
+  Room room_;
   // Shared with the exchanges, which post their responses to this loop.
   std::shared_ptr<asio::io_context> loop_ =
       std::make_shared<asio::io_context>(1);
@@ -103,7 +106,8 @@ class HttpServer::Port {
   Connections connections_;
 
   server::FairPool pool_;  // Calls handler_.
-  std::thread thread_;     // Last, because the thread uses all members above.
+  // This member comes last because the thread uses all members above.
+  std::thread thread_;
 };
 
 HttpServer::Port::Port(HttpOptions options, server::ListeningSockets sockets,
@@ -149,7 +153,7 @@ bool HttpServer::Port::Drain(absl::Duration limit) {
       [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return drained_; });
 }
 
-// Runs until the loop has no pending operation.
+// Runs the event loop until the loop has no pending operation.
 void HttpServer::Port::Loop() {
   server::NameThisThread("http");
   for (bool runs = true; runs;) {
@@ -157,8 +161,8 @@ void HttpServer::Port::Loop() {
       loop_->run();
       runs = false;
     } catch (const std::exception&) {
-      // A handler of the loop threw because memory ran out. The connection's
-      // timer will end this connection.
+      // A handler of the loop threw an exception because memory ran out. The
+      // affected connection ends when its timer fires.
     }
   }
 }
@@ -167,11 +171,12 @@ void HttpServer::Port::Accept(tcp::acceptor& acceptor) {
   acceptor.async_accept([this, &acceptor](Error error, tcp::socket socket) {
     if (error == asio::error::operation_aborted) return;
     if (!error) {
-      Accept(acceptor);  // First, because Add() may throw.
+      // This call comes first because Add() may throw.
+      Accept(acceptor);
       return Add(std::move(socket));
     }
-    // The process or the machine has no file descriptor or memory left. Closing
-    // a connection frees some.
+    // The process or the machine has run out of file descriptors or memory.
+    // Closing a connection frees a descriptor and some memory.
     EndOne();
     const auto again =
         std::make_shared<asio::steady_timer>(*loop_, kNoDescriptors);
@@ -252,8 +257,8 @@ void HttpServer::Port::CallHandler(std::shared_ptr<Call> call,
                             : options_.max_body_bytes;
   work.cost = kHandlerCost + absl::Seconds(bytes / kBytesASecond);
   // The pool shares its threads fairly among groups. The short requests of one
-  // client form one group. If these requests take longer than expected, they do
-  // not delay other clients.
+  // client share a group. If these requests take longer than expected, they do
+  // not delay other clients. Each long request has a group of its own.
   work.group = work.cost < 2 * kHandlerCost ? absl::HashOf(request.client())
                                             : pool_.NewGroup();
   // If this function throws, the exchange is destroyed, and the client receives
@@ -287,7 +292,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
         std::move(options), *std::move(sockets), std::move(handler))));
   } catch (const boost::system::system_error& error) {
     return absl::UnavailableError(
-        error.what());  // For example, no file descriptors.
+        error.what());  // For example, "Too many open files".
   }
 }
 

@@ -35,17 +35,18 @@ class HttpServer {
   // the exchange without an answer, the client receives status 500.
   using Handler = std::function<void(std::unique_ptr<Exchange>)>;
 
-  // Starts a server. Returns UNAVAILABLE with the address if the address cannot
-  // be bound.
+  // Starts a server. If the server cannot bind the address, returns
+  // UNAVAILABLE. The error names the address.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(HttpOptions options,
                                                            Handler handler);
   // Closes all connections and cancels the waiting requests. Waits until every
-  // exchange is answered or destroyed. Discards the late responses.
+  // exchange is answered or destroyed, but does not send these responses.
   ~HttpServer();
 
   // Refuses new connections and closes idle ones. The other connections are
-  // closed after their next response. Returns true once all pending requests
-  // are answered and their responses are sent. Returns false after `limit`.
+  // closed after their next response. Returns true when all pending requests
+  // are answered and their responses are sent. Returns false if this takes
+  // longer than `limit`.
   bool Drain(absl::Duration limit);
 
   int port() const;

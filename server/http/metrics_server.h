@@ -16,9 +16,9 @@ namespace sfmamba::http {
 
 // Serves GET /metrics with all series in Prometheus's text format. The page is
 // compressed with gzip if the client accepts gzip. Creating a page takes
-// milliseconds. Requests that wait at the same time therefore share one page. A
-// request gets an existing page only if the creation of this page began after
-// the request had arrived. Thread-safe.
+// milliseconds, so requests that wait at the same time share one page. A
+// request never gets a page whose creation began before the request had
+// arrived. Thread-safe.
 class MetricsPage {
  public:
   // `metrics` must outlive the page.
@@ -31,8 +31,9 @@ class MetricsPage {
   absl::Mutex mu_;
   absl::Time begun_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   std::string text_ ABSL_GUARDED_BY(mu_);
-  std::string packed_
-      ABSL_GUARDED_BY(mu_);  // Empty until a client accepts gzip.
+  // The compressed page. Empty until a client that accepts gzip requests the
+  // page.
+  std::string packed_ ABSL_GUARDED_BY(mu_);
 };
 
 // Starts an HTTP server for GET /metrics, with its own threads. Port 0 selects

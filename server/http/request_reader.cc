@@ -16,7 +16,8 @@ namespace {
 
 using BeastError = boost::beast::http::error;
 
-// The memory that is reserved first for a chunked body, in bytes.
+// The number of bytes that the reader reserves when a chunked body begins. The
+// reservation grows with the body.
 constexpr int64_t kFirstRoom = 16 << 10;
 // The maximum size of all chunk extensions of a body, in bytes.
 constexpr size_t kMostExtensions = 16 << 10;
@@ -26,8 +27,9 @@ bool HasControl(absl::string_view text) {
                      [](char c) { return absl::ascii_iscntrl(c); });
 }
 
-// Decodes percent-encoded text. The Server class of cpp-httplib would misread a
-// query value that contains "=".
+// Decodes percent-encoded text. This file uses only this function of
+// cpp-httplib. The Server class of cpp-httplib would misread a query value that
+// contains "=".
 std::string Decode(absl::string_view text, bool plus_is_space) {
   return httplib::detail::decode_url(std::string(text), plus_is_space);
 }
@@ -69,9 +71,9 @@ size_t RequestReader::Read(absl::string_view bytes) {
     if (is_head) head_bytes_ += part;
     read += part;
   }
-  // The parser applies its limits only to the bytes of a single call. The code
-  // below limits a head that arrives line by line, and the bytes between two
-  // chunks.
+  // Within one call, the parser itself limits the head. The code below also
+  // limits a head that arrives in several calls. It also limits the number of
+  // bytes between two chunks.
   const size_t left = bytes.size() - read;
   if (!error || error == BeastError::need_more) {
     if (head_bytes_ > limits_.head_bytes ||

@@ -34,14 +34,14 @@ class RequestReader : private boost::beast::http::basic_parser<true> {
   };
   enum class Stage { kEmpty, kHead, kBody, kWhole, kRefused };
 
-  // `hold` must be an empty hold from Room::MakeHold(). The reader uses `hold`
-  // to reserve the memory of the body.
+  // `hold` must be a hold of 0 bytes from Room::MakeHold(). The reader uses
+  // `hold` to reserve memory for the body.
   RequestReader(const Limits& limits, Room::Hold hold);
 
   // Consumes `bytes`, which must begin with the bytes that the previous call
   // did not consume. Returns the number of consumed bytes. Incomplete lines and
-  // the bytes after the request are not consumed. Must not be called at kWhole
-  // or kRefused.
+  // the bytes after the request are not consumed. Must not be called at the
+  // stages kWhole and kRefused.
   size_t Read(absl::string_view bytes);
 
   Stage stage() const { return stage_; }
@@ -57,13 +57,17 @@ class RequestReader : private boost::beast::http::basic_parser<true> {
     return stage_ == Stage::kBody ? content_length_remaining().value_or(0) : 0;
   }
   bool expects_continue() const { return expects_continue_; }
-  // Counts the body's memory in `hold` from now on. `hold` must be empty.
-  // Returns false and enters the stage kRefused if `hold` cannot take the bytes
-  // that are already reserved. May be called only at kBody or kWhole.
+  // Reserves the body's memory through `hold` instead of the hold of the
+  // constructor. `hold` must be a hold of 0 bytes. If `hold` cannot reserve the
+  // bytes that the reader already uses, returns false and enters the stage
+  // kRefused. May be called only at the stages kBody and kWhole.
   bool UseRoom(Room::Hold hold);
-  // Returns the hold on the body's memory. May be called only at kWhole.
+  // Returns the memory reservation for the body. May be called only at the
+  // stage kWhole.
   Room::Hold TakeHold() { return std::move(hold_); }
-  const Refusal& refusal() const { return refusal_; }  // At kRefused.
+  // Returns the reason why the request was refused. Valid at the stage
+  // kRefused.
+  const Refusal& refusal() const { return refusal_; }
 
  private:
   using Error = boost::beast::error_code;
@@ -97,7 +101,7 @@ class RequestReader : private boost::beast::http::basic_parser<true> {
   HttpRequest request_;
   bool expects_continue_ = false;
   size_t extension_bytes_ = 0;
-  Refusal refusal_ = {};  // Status 0 means no refusal.
+  Refusal refusal_ = {};  // If the status is 0, there is no refusal.
 };
 
 }  // namespace sfmamba::http

@@ -16,8 +16,7 @@ namespace sfmamba::http {
 class Room {
  public:
   using Hold = server::Hold<Room>;
-  // The bytes that a hold has taken, and the client for which these bytes
-  // count.
+  // The number of bytes that one hold reserves, and the client that uses them.
   struct Part {
     std::string client;
     int64_t bytes = 0;
@@ -29,12 +28,12 @@ class Room {
   Room(int64_t capacity, double client_share)
       : capacity_(capacity), clients_(client_share) {}
 
-  // Returns a hold of 0 bytes for `client`. The hold's method Resize() may only
-  // enlarge the hold. Resize() returns false and changes nothing if the
-  // capacity or the client's share would be exceeded.
+  // Returns a hold that reserves 0 bytes for `client`. Its method Resize() may
+  // only enlarge the reservation. Resize() returns false and changes nothing if
+  // the capacity or the client's share would be exceeded.
   Hold MakeHold(absl::string_view client);
-  // Returns a hold of `bytes` bytes, even if they exceed the capacity. The
-  // bytes do not count towards any client's share.
+  // Returns a hold that reserves `bytes` bytes, even if the capacity is
+  // exceeded. The bytes do not count towards any client's share.
   Hold TakeAnyway(int64_t bytes);
   int64_t held() const { return held_.load(); }
 

@@ -18,7 +18,9 @@ constexpr long kMaxClientCertificates = 32 << 10;
 constexpr unsigned char kHttp11[] = "\x08http/1.1";
 constexpr unsigned char kSessions[] = "sfmamba";
 
-// Makes `context` tell clients which CAs may have signed their certificates.
+// Makes the server send the names of the client CAs in `context` to each
+// client. The client can then choose a certificate that one of these CAs has
+// signed.
 void NameClientCas(SSL_CTX* context) {
   const STACK_OF(X509_OBJECT)* const objects =
       X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));

@@ -30,7 +30,8 @@ class TlsContext {
     bool client_optional = false;
   };
 
-  // Fails with the errors of security::LoadTls().
+  // Creates a context. Returns an error of security::LoadTls() if the identity
+  // is invalid.
   static absl::StatusOr<std::unique_ptr<TlsContext>> Create(Options options);
 
   // Returns the OpenSSL context for a new connection. If the current identity
@@ -44,7 +45,8 @@ class TlsContext {
 
   const Options options_;
   std::shared_ptr<const security::TlsIdentity> identity_;
-  // Connections use the OpenSSL context inside this object.
+  // The context for new connections. OpenSSL keeps a replaced context alive
+  // until its connections have ended.
   std::shared_ptr<boost::asio::ssl::context> context_;
 };
 
