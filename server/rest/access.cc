@@ -47,7 +47,7 @@ security::Gate::Origin OriginOf(const http::HttpRequest& request) {
 std::optional<Scope> ScopeOf(const MethodPaths& methods,
                              const http::HttpRequest& request) {
   const absl::string_view path = request.path;
-  // Browsers send an OPTIONS preflight request without a token.
+  // Browsers send a preflight request (OPTIONS) without a token.
   if (request.method == "OPTIONS" || path == "/openapi.json") {
     return std::nullopt;
   }

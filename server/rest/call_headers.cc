@@ -15,7 +15,8 @@ namespace {
 constexpr char kGrpcTimeout[] = "grpc-timeout";
 constexpr char kRequestTimeout[] = "x-request-timeout";
 constexpr size_t kMaxTimeoutDigits = 8;
-constexpr size_t kMaxShown = 64;  // Bytes of a rejected value in an error.
+// The maximum number of bytes of a rejected value in an error message.
+constexpr size_t kMaxShown = 64;
 
 // gRPC's units of time and the corresponding Abseil units.
 constexpr absl::string_view kGrpcUnits = "HMSmun";
@@ -87,7 +88,8 @@ absl::StatusOr<prediction::CallInfo> CallOf(const http::HttpRequest& request,
   call.peer = request.peer;
   call.caller = request.caller;
   call.system = "http";
-  // W3C Trace Context requires that several traceparent headers are ignored.
+  // If a request has several traceparent headers, W3C Trace Context requires
+  // that the server ignores all of them.
   if (request.headers.count("traceparent") == 1) {
     call.traceparent = std::string(Header(request, "traceparent"));
   }

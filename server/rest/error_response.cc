@@ -16,7 +16,8 @@
 namespace sfmamba::rest {
 namespace {
 
-constexpr size_t kMaxShown = 32;  // Bytes of a rejected method in an error.
+// The maximum number of bytes of a rejected HTTP method in an error message.
+constexpr size_t kMaxShown = 32;
 
 // Maps canonical codes to HTTP statuses (google.rpc.Code) and back. The first
 // matching row wins.
@@ -46,7 +47,8 @@ int HttpCode(absl::StatusCode code) {
   for (const auto& row : kCodes) {
     if (row.code == code) return row.http;
   }
-  return 500;  // For example UNKNOWN and DATA_LOSS.
+  // Codes without a row, such as UNKNOWN and DATA_LOSS, become 500.
+  return 500;
 }
 
 absl::StatusCode CanonicalCode(int http_code) {

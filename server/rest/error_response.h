@@ -12,13 +12,14 @@ namespace sfmamba::rest {
 // is the error's retry delay in seconds, rounded up. For UNAVAILABLE without a
 // retry delay, the value is 1.
 
-// Returns the error as google.rpc.Status in protobuf's JSON mapping. Each of
-// the details has a member "@type". If the error has a field, the message
-// starts with the name of the field.
+// Returns the error as google.rpc.Status in protobuf's JSON mapping. Each
+// element of `details` has a member "@type". If the error has a field, the
+// message starts with the name of the field.
 http::HttpResponse ErrorResponse(const absl::Status& error);
 
 // Returns the error in the format of the Open Inference Protocol, {"error":
-// "<field>: <message>"}. <field> is the name of the field in REST.
+// "<field>: <message>"}. <field> is the field's name in the JSON request, which
+// may differ from the name in gRPC.
 http::HttpResponse KserveError(const absl::Status& error);
 
 // Returns KserveError() if `path` is below /v2. Returns ErrorResponse() for

@@ -26,8 +26,8 @@ class TypedCall final : public HttpCall {
 
   absl::Status Read(call::Message* message) override {
     if (!serving_.ok()) return serving_;
-    // The query may set fields, unless the path already sets all fields of the
-    // message.
+    // Query parameters may set fields of the message. If the path already sets
+    // every field, no query parameter is allowed.
     std::vector<call::Message*> by_query;
     if (message->GetDescriptor()->field_count() >
         static_cast<int>(fields_.size())) {

@@ -19,8 +19,8 @@ namespace sfmamba::rest {
 // and responses.
 class HttpCall : public call::Call {
  public:
-  // `serving` is OK, or the error with which the call must fail, for example
-  // while the server drains.
+  // `serving` is OK, or the error with which the call must fail. For example,
+  // calls fail with UNAVAILABLE while the server drains.
   HttpCall(std::unique_ptr<http::Exchange> exchange, PathFields fields,
            absl::Status serving);
 
@@ -47,8 +47,8 @@ class HttpCall : public call::Call {
   absl::Status headers_;  // An error if the request's headers are invalid.
 
  private:
-  // Null after Finish(). An exchange that is destroyed without a response sends
-  // 500.
+  // Null after Finish(). If the exchange is destroyed without a response, the
+  // client receives status 500.
   std::unique_ptr<http::Exchange> exchange_;
   const int64_t request_bytes_;
 };

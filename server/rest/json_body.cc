@@ -21,7 +21,8 @@ namespace sfmamba::rest {
 namespace {
 
 constexpr size_t kSecretBytes = 16;
-constexpr size_t kMaxShown = 512;  // Bytes of protobuf's error message.
+// The maximum number of bytes of protobuf's message in an error message.
+constexpr size_t kMaxShown = 512;
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
@@ -30,8 +31,8 @@ bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 // Sets `*at` to the position of the last byte of the sequence. Returns nullopt
 // if the character cannot occur in base64.
 std::optional<char> Unescape(absl::string_view text, size_t* at) {
-  // A character follows the backslash, because EndOfString() does not end a
-  // string at an escaped quote.
+  // A character always follows this backslash. Otherwise the backslash would
+  // escape the closing quote, and the string would not end there.
   const char c = text[++*at];
   if (c == 'n' || c == 'r' || c == 't') return '\n';
   if (c == '/') return c;
@@ -67,8 +68,9 @@ bool Decode(char* text, size_t size, std::string* bytes) {
   return absl::Base64Unescape({text, clean}, bytes);
 }
 
-// Returns the random bytes with which every placeholder begins. No client can
-// guess them, so a picture from a client never equals a placeholder.
+// Returns random bytes. Every placeholder (the text that replaces a picture)
+// begins with these bytes. No client can guess the bytes, so a picture from a
+// client never equals a placeholder.
 std::string NewSecret() {
   absl::BitGen random;
   std::string secret;
@@ -128,7 +130,8 @@ class Cutter {
   // Returns `message`, an error message about rest(), with "..." in place of
   // the first placeholder.
   std::string WithoutPlaceholder(std::string message) const {
-    constexpr size_t kPlaceholderSize = 28;  // The length in base64.
+    // The length of a placeholder after encoding in base64.
+    constexpr size_t kPlaceholderSize = 28;
     const std::string start =
         absl::Base64Escape(secret_.substr(0, kSecretBytes / 3 * 3));
     const size_t found = message.find(start);

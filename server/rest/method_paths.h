@@ -27,23 +27,23 @@ class MethodPaths {
     // The supported methods, such as "GET, HEAD, OPTIONS".
     std::string allowed;
   };
-  // Returns the method for a request, or nullopt if no method has the path. If
-  // the path does not support `http_method`, returns the first method with this
-  // path.
+  // Returns the method for a request, or nullopt if no method has this path. If
+  // no method with this path supports `http_method`, returns the first method
+  // with the path.
   std::optional<Match> Find(absl::string_view http_method,
                             absl::string_view path) const;
-  // Returns true if `path` starts with the folder of the models, such as
-  // /v1/models/. The path need not belong to a method.
+  // Returns true if `path` starts with the common prefix of model paths, such
+  // as /v1/models/. The path need not belong to a method.
   bool Covers(absl::string_view path) const;
-  // Returns the verbs of all methods about a model, as text for an error
-  // message. A verb is the end of a path. The text is for example ":classify,
-  // :detect or :segment".
+  // Returns the verbs of all methods about a model, for an error message. A
+  // verb is the end of a path after the model's name. An example of the
+  // returned text is ":classify, :detect or :segment".
   std::string Verbs() const;
 
-  // Returns pairs of a placeholder in the OpenAPI description and the path that
-  // replaces the placeholder. A placeholder is for example "@GetModel@". The
-  // placeholder is for example "@GetModel.version@" if the path has a model
-  // version.
+  // Returns pairs of a placeholder and a path. The OpenAPI description contains
+  // placeholders, such as "@GetModel@", that OpenApi() replaces with these
+  // paths. The placeholder of a path with a model version has the form
+  // "@GetModel.version@".
   std::vector<std::pair<std::string, std::string>> OpenApiPaths() const;
 
  private:
@@ -52,12 +52,13 @@ class MethodPaths {
     const call::Method* method;
     // The HTTP methods, such as "POST" and "PUT". GET implies HEAD.
     std::vector<std::string> http_methods;
-    // The template split at braces, such as "/v1/", "model=models/**",
-    // ":classify". Every second piece is a variable.
+    // The parts of the template, which is split at its braces. The parts are,
+    // for example, "/v1/", "model=models/**" and ":classify". Every second part
+    // is a variable.
     std::vector<std::string> pieces;
 
-    // Returns true if the path matches the template. If so, adds the values of
-    // the variables to `fields`.
+    // If the path matches the template, returns true and adds the values of the
+    // variables to `fields`. If it does not match, returns false.
     bool Matches(absl::string_view path, PathFields* fields) const;
     // Returns the text before "**" in the template's variable, such as
     // "models/". Returns an empty string if there is no "**".

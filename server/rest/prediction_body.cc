@@ -31,11 +31,13 @@ namespace {
 using google::protobuf::Message;
 using Fields = std::multimap<std::string, std::string>;
 
-constexpr size_t kMaxShown = 64;    // Bytes of a rejected name in an error.
-constexpr size_t kMaxField = 1024;  // Bytes of a form field.
+// The maximum number of bytes of a rejected name in an error message.
+constexpr size_t kMaxShown = 64;
+// The maximum size of a form field in bytes.
+constexpr size_t kMaxField = 1024;
 
-// Rejects query parameters, because a request message contains its own
-// parameters.
+// Returns an error if there are query parameters. Used if the body is a
+// complete request message, which contains the parameters.
 absl::Status CheckNoQuery(const http::HttpRequest& request) {
   if (request.query.empty()) return absl::OkStatus();
   return server::InvalidField(
@@ -45,9 +47,9 @@ absl::Status CheckNoQuery(const http::HttpRequest& request) {
       "its body");
 }
 
-// Moves the fields from `parts` to `fields`. A field is a part that has no file
-// name and is not a picture. The other parts stay in `parts`. Returns
-// INVALID_ARGUMENT if no other part remains.
+// Moves the fields of a form from `parts` to `fields`. A field is a part that
+// has no file name and is not a picture. Only the files stay in `parts`.
+// Returns INVALID_ARGUMENT if there is no file.
 absl::Status TakeFields(absl::string_view body, std::vector<FormPart>* parts,
                         Fields* fields) {
   std::vector<FormPart> files;
@@ -92,9 +94,12 @@ class BodyPictures final : public OwnedPictures {
                         Message* message);
 };
 
-constexpr size_t kMaxBoundary = 70;               // RFC 2046, 5.1.1.
-constexpr size_t kMaxHead = 4 << 10;              // Bytes of a part's headers.
-constexpr absl::string_view kBlank = "\r\n\r\n";  // The end of the headers.
+// The maximum length of a boundary in bytes (RFC 2046, 5.1.1).
+constexpr size_t kMaxBoundary = 70;
+// The maximum size of a part's headers in bytes.
+constexpr size_t kMaxHead = 4 << 10;
+// The end of a part's headers.
+constexpr absl::string_view kBlank = "\r\n\r\n";
 
 absl::Status Malformed(absl::string_view message) {
   return server::MalformedMessage(absl::StrCat("form: ", message));
@@ -148,7 +153,7 @@ BodyForm FormOf(absl::string_view content_type, absl::string_view body) {
 
 void OwnedPictures::SetBytes(image::ImageSource* source) {
   const auto set = [this](absl::string_view* index) {
-    // `index` is empty if the field was not sent.
+    // If the request does not contain this field, `index` is empty.
     if (!index->empty()) *index = views_[call::ExtentIndex(*index)];
   };
   auto* encoded = std::get_if<image::EncodedImage>(&source->source);
@@ -201,7 +206,8 @@ absl::Status BodyPictures::ReadForm(bool is_form, http::HttpRequest* request,
   const auto part_of = [&](const char* name) {
     return reflection.MutableMessage(message, type.FindFieldByName(name));
   };
-  v1::Image common;  // The parameters that all images share.
+  // The image parameters from the query and the form. All images share them.
+  v1::Image common;
   status = SetFromQuery(
       fields, {message, part_of("params"), part_of("options"), &common});
   if (!status.ok()) return status;
@@ -274,8 +280,8 @@ absl::StatusOr<std::vector<FormPart>> FindParts(absl::string_view content_type,
   }
   const std::string delimiter = absl::StrCat("\r\n--", boundary);
   std::vector<FormPart> parts;
-  // The body may start with the first delimiter, without a preceding line
-  // break.
+  // The first delimiter may be at the start of the body. It then has no line
+  // break before it.
   size_t at = delimiter.size() - 2;
   if (body.substr(0, at) != absl::string_view(delimiter).substr(2)) {
     at = body.find(delimiter);

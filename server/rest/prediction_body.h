@@ -49,14 +49,15 @@ bool IsPicture(absl::string_view body);
 // whatever the Content-Type is. JSON is detected by its first character,
 // because curl sends JSON with another type.
 enum class BodyForm {
-  kPicture,   // One picture. Used if no other form fits.
+  kPicture,   // One picture. This is the form if no other form fits.
   kForm,      // A multipart/form-data body with pictures and fields.
   kJson,      // application/json.
   kProtobuf,  // application/x-protobuf or application/protobuf.
 };
 BodyForm FormOf(absl::string_view content_type, absl::string_view body);
 
-// Holds the images of a request in strings.
+// Holds the images of a request. The bytes of the images are in strings that
+// this object owns.
 class OwnedPictures : public call::Pictures {
  public:
   void SetBytes(image::ImageSource* source) override;
@@ -67,7 +68,7 @@ class OwnedPictures : public call::Pictures {
   explicit OwnedPictures(int64_t bytes) { bytes_ = bytes; }
 
   std::vector<std::string> owned_;
-  // The bytes of each image, by the index of the image. Views of owned_.
+  // The bytes of image i are in views_[i], which points into owned_.
   std::vector<absl::string_view> views_;
 };
 

@@ -20,14 +20,15 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-constexpr size_t kMaxShown = 64;  // Bytes of a rejected name in an error.
+// The maximum number of bytes of a rejected name in an error message.
+constexpr size_t kMaxShown = 64;
 
 bool IsSettable(const FieldDescriptor& field) {
   return field.type() != FieldDescriptor::TYPE_BYTES && !server::IsGroup(field);
 }
 
-// Returns true if a field is a nested message whose own fields parameters can
-// set.
+// Returns true if a field is a nested message and query parameters can set the
+// fields of this message.
 bool HasParameters(const FieldDescriptor& field) {
   // Excludes a picture's source, which is in a oneof and can be sent only in
   // the body.
@@ -35,9 +36,10 @@ bool HasParameters(const FieldDescriptor& field) {
          field.containing_oneof() == nullptr;
 }
 
-// Appends the names of the parameters for the fields of `type`, each with
-// `prefix`. Skips a field whose type is one of `messages`, because Names() adds
-// the fields of this message separately.
+// Appends the names of the parameters for the fields of `type`. Each name
+// starts with `prefix`. Skips a nested message whose type is also the type of a
+// message in `messages`, because Names() adds the fields of that message
+// separately.
 void AddNames(const Descriptor& type, const std::string& prefix,
               const std::vector<Message*>& messages,
               std::vector<std::string>* names) {

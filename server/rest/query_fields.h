@@ -17,12 +17,12 @@ namespace sfmamba::rest {
 // mapping. Durations are written as "1.5s" or "150ms". Several numbers are
 // written as "1,2" or as several parameters.
 //
-// Returns INVALID_ARGUMENT with reason INVALID_FIELD in these cases. The
-// error's field is the name of the parameter.
+// Returns INVALID_ARGUMENT with reason INVALID_FIELD in the following cases:
 // - The field does not exist.
 // - The type of the field is bytes or a repeated message.
 // - The value is not valid for the field.
 // - The field is set twice.
+// The error's field is the name of the parameter.
 absl::Status SetFromQuery(
     const std::multimap<std::string, std::string>& query,
     const std::vector<google::protobuf::Message*>& messages);

@@ -57,8 +57,8 @@ http::HttpOptions HttpOptionsOf(
   return result;
 }
 
-// The maximum number of bytes of an unknown path in an error. kMaxPathShown is
-// for paths below /v2, and kMaxShown for all other paths.
+// An error shows at most this many bytes of an unknown path. kMaxPathShown is
+// for paths below /v2, and kMaxShown is for all other paths.
 constexpr size_t kMaxPathShown = 200;
 constexpr size_t kMaxShown = 256;
 
@@ -123,8 +123,8 @@ void RestService::Serve(const MethodPaths::Match& found,
     return exchange->Answer(
         OtherMethod(request.method, found.allowed, request.path));
   }
-  // Methods without a metric are probes and other cheap queries. The server
-  // answers their calls even while draining.
+  // Methods without a metric are probes and other queries that take little
+  // time. The server answers these calls even while it drains.
   absl::Status serving = draining_.load() && found.method->metric.has_value()
                              ? server::Draining("the server")
                              : absl::OkStatus();

@@ -47,8 +47,8 @@ class RestService {
   std::optional<security::Scope> ScopeOf(
       const http::HttpRequest& request) const;
 
-  // Answers a request, immediately or later. Does not block, but parses the
-  // request's body on the calling thread.
+  // Answers a request, either before this function returns or later. Does not
+  // block, but parses the request's body on the calling thread.
   void Handle(std::unique_ptr<http::Exchange> exchange);
 
   // Starts draining. From now on, calls that the metrics count
@@ -104,7 +104,7 @@ class RestPort {
       : service_(methods, options) {}
 
   RestService service_;
-  // Last, because it uses the members above.
+  // This member comes last because it uses the members above.
   std::unique_ptr<http::HttpServer> http_;
 };
 

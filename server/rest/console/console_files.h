@@ -8,7 +8,9 @@ namespace sfmamba::rest {
 
 struct EmbeddedFile {
   absl::string_view name;  // Such as "index.html".
-  absl::string_view etag;  // Quoted. Derived from the SHA-256 of the content.
+  // The ETag header of the file, in quotes. It is derived from the SHA-256 of
+  // the content.
+  absl::string_view etag;
   absl::string_view content;
 };
 

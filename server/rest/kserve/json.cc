@@ -19,8 +19,10 @@ using Kind = Json::value_t;
 using Parameters =
     google::protobuf::Map<std::string, inference::InferParameter>;
 
-constexpr size_t kMaxKeyShown = 64;  // In an error, in bytes.
-constexpr size_t kMaxTensors = 16;   // More than any model has.
+// The maximum number of bytes of a parameter's name in an error message.
+constexpr size_t kMaxKeyShown = 64;
+// The maximum number of inputs or outputs in a request. No model has more.
+constexpr size_t kMaxTensors = 16;
 constexpr size_t kMaxDimensions = 16;
 constexpr size_t kMaxParameters = 64;
 
@@ -66,9 +68,9 @@ bool ToParameter(const Json& value, inference::InferParameter* parameter) {
   return true;
 }
 
-// Reads the parameters of `object` into `parameters`, except for `own_name`.
-// The parameter `own_name` exists only in REST. Sets `*own` to the value of
-// `own_name`, or to null if this parameter is missing.
+// Reads the parameters of `object` into `parameters`, except for the parameter
+// `own_name`, which exists only in REST. Sets `*own` to the value of this
+// parameter, or to null if the parameter is missing.
 absl::Status ReadParameters(const Json& object, absl::string_view field,
                             absl::string_view own_name, const Json** own,
                             Parameters* parameters) {

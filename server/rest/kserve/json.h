@@ -15,20 +15,24 @@ namespace sfmamba::rest {
 // The elements of one input of an inference request. At most one of the two
 // members is set.
 struct InputData {
-  // The parameter `binary_data_size`. The elements are then binary data after
-  // the JSON. The parameter is their size in bytes.
+  // The size of the elements in bytes, from the parameter `binary_data_size`.
+  // If set, the elements are binary data that follows the JSON.
   std::optional<int64_t> binary_bytes;
-  // The elements from the array `data` in the JSON, converted to the format of
-  // raw_input_contents.
+  // The elements in the format of raw_input_contents. Set if the JSON contains
+  // the elements in the array `data`.
   std::optional<std::string> raw;
 };
 
-// The format of each output in the response, which is binary data or JSON. The
-// request selects the format with the parameters `binary_data` and
-// `binary_data_output`.
+// The format of each output in the response. An output is sent as binary data
+// or as JSON. The request selects the format with the parameters `binary_data`
+// and `binary_data_output`.
 struct OutputForms {
-  std::vector<std::optional<bool>> binary;  // One for each requested output.
-  bool default_binary = false;  // Used for outputs without a parameter.
+  // One element for each requested output. True selects binary data. An element
+  // is empty if its output has no parameter `binary_data`.
+  std::vector<std::optional<bool>> binary;
+  // True if outputs without the parameter `binary_data` are sent as binary
+  // data.
+  bool default_binary = false;
 
   bool IsBinary(int output) const;
   // Returns true if any output is sent as JSON.

@@ -17,17 +17,20 @@ using Json = nlohmann::json;
 using Kind = Json::value_t;
 
 constexpr size_t kMaxDepth = 32;
-constexpr size_t kMaxKeyShown = 64;  // In an error, in bytes.
-// The maximum sizes in bytes of a string, which may be a picture in base64, and
-// of any other token, such as a number.
+// The maximum number of bytes of an object's key in an error message.
+constexpr size_t kMaxKeyShown = 64;
+// kMaxStringBytes is the maximum size of a JSON string in bytes. A string may
+// be a picture in base64. kMaxWordBytes is the maximum size of any other token,
+// such as a number.
 constexpr size_t kMaxStringBytes = 16 << 20;
 constexpr size_t kMaxWordBytes = 1 << 10;
 // The maximum number of JSON values besides the elements of `data`. All these
 // values are stored in memory as a tree.
 constexpr int kMaxValues = 4096;
-// Maximum number of inputs with data. No model has more.
+// The maximum number of inputs that have data. No model has more inputs.
 constexpr size_t kMaxInputs = 16;
-constexpr int kLengthBytes = 4;  // Bytes of the length before a BYTES element.
+// The size in bytes of the length that precedes a BYTES element.
+constexpr int kLengthBytes = 4;
 // The id of nlohmann's error for a number outside the range of a double.
 constexpr int kNumberOverflow = 406;
 
@@ -41,7 +44,8 @@ bool EndsWord(char c) {
 }
 
 // Returns an error if a string or another token is too long. The parser would
-// hold several copies of the token. Assumes that the text is valid JSON.
+// otherwise hold several copies of a very long token. Assumes that the text is
+// valid JSON.
 absl::Status CheckWords(absl::string_view json) {
   size_t begin = 0;
   bool in_string = false;
@@ -129,15 +133,15 @@ class Reader {
     status_ = server::MalformedMessage(message);
     return false;
   }
-  // Returns true if `status` is OK. Otherwise stores the error, whose field
-  // becomes the current position, and returns false.
+  // If `status` is OK, returns true. If `status` is an error, stores it and
+  // returns false. The field of the stored error is the current position.
   bool Pass(const absl::Status& status) {
     if (!status.ok()) status_ = server::AtField(Field(), status);
     return status.ok();
   }
   JsonElements& elements() { return tree_.data.back().second; }
 
-  // Returns the current position, such as "inputs[0].shape[1]".
+  // Returns the current position in the JSON, such as "inputs[0].shape[1]".
   std::string Field() const;
   // Returns true if an array that starts now is inputs[i].data.
   bool IsData() const;
@@ -164,8 +168,9 @@ class Reader {
   InferTree tree_;
   int values_ = 0;
   std::vector<Frame> stack_;
-  size_t data_depth_ = 0;  // The number of open arrays in inputs[i].data.
-  bool in_file_ = false;   // True within an element {"b64": ...}.
+  // The number of open arrays that are inputs[i].data or nested in it.
+  size_t data_depth_ = 0;
+  bool in_file_ = false;  // True within an element {"b64": ...}.
   bool has_file_ = false;
 };
 
@@ -269,9 +274,10 @@ bool Reader::start_array(size_t) {
 absl::Status JsonElements::Begin(Kind kind, int64_t bytes) {
   if (kind_ == Kind::kNone) {
     kind_ = kind;
-    // Reserves the maximum size, because growing the buffer would copy the
-    // elements. A number takes four bytes here and at least two bytes in JSON,
-    // including its comma. Reserved memory costs nothing until it is written.
+    // Reserves the maximum size, so that the buffer never grows and copies the
+    // elements. A number takes four bytes in the buffer. In JSON, a number and
+    // its comma take at least two bytes. Reserved memory costs nothing until it
+    // is written.
     raw_.reserve(std::min(max_bytes_, 2 * json_bytes_));
   }
   if (kind_ != kind) {

@@ -14,9 +14,9 @@
 
 namespace sfmamba::rest {
 
-// Collects the elements of one input from JSON. The datatype may become known
-// before or after the elements. Errors are INVALID_ARGUMENT without a field.
-// Thread-compatible.
+// Collects the elements of one input from JSON. The caller may learn the
+// datatype before or after the elements. The errors are INVALID_ARGUMENT and
+// name no field. Thread-compatible.
 class JsonElements {
  public:
   // Accepts at most `max_bytes` bytes of elements. A number counts as four
@@ -41,16 +41,18 @@ class JsonElements {
 
   // Checks that an element of kind `kind` with `bytes` bytes may be added.
   absl::Status Begin(Kind kind, int64_t bytes);
-  // Returns the numbers as one byte each.
+  // Converts the collected numbers to UINT8 and returns their bytes.
   std::string Narrow() const;
 
   int64_t json_bytes_;
   int64_t max_bytes_;
   Kind kind_ = Kind::kNone;
   int64_t count_ = 0;
-  std::string raw_;  // Floats, or BYTES elements with their lengths.
-  // The errors for the first number that is not a UINT8, and for the first
-  // number that is not an FP32. OK if there is no such number.
+  // The elements as floats, or as BYTES elements with their lengths.
+  std::string raw_;
+  // not_uint8_ is the error for the first number that is not a UINT8. not_fp32_
+  // is the error for the first number that is not an FP32. If there is no such
+  // number, the member is OK.
   absl::Status not_uint8_;
   absl::Status not_fp32_;
 };

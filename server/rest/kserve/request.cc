@@ -20,7 +20,8 @@ namespace {
 
 constexpr char kHeaderLength[] = "Inference-Header-Content-Length";
 constexpr char kHeaderLengthKey[] = "inference-header-content-length";
-constexpr size_t kMaxShown = 32;  // Bytes of a header value in an error.
+// The maximum number of bytes of a header value in an error message.
+constexpr size_t kMaxShown = 32;
 
 // Returns the size of the JSON at the start of the body, or nullopt if the body
 // is a picture.
@@ -50,8 +51,8 @@ absl::Status WrongTail(size_t got, absl::string_view expected) {
       absl::StrCat("got ", got, " bytes after the JSON, expected ", expected));
 }
 
-// The maximum size in bytes of the body of a request about the repository.
-// Equal to the limit for gRPC requests without pictures.
+// The maximum size in bytes of the body of a request about the model
+// repository. gRPC requests without pictures have the same limit.
 constexpr size_t kMaxBytes = 256 << 10;
 constexpr size_t kMaxKeyShown = 60;
 
@@ -143,7 +144,8 @@ class InferPictures final : public OwnedPictures {
   }
 
   // Reads a body that starts with `json_bytes` bytes of JSON. If the JSON
-  // contains the elements of the first input, these elements replace the body.
+  // contains the elements of the first input, stores only these elements
+  // instead of the body.
   absl::Status ReadTensors(size_t json_bytes, int max_images,
                            int64_t max_raw_bytes, server::MemoryBudget* memory,
                            inference::ModelInferRequest* message,

@@ -82,8 +82,9 @@ using Json = nlohmann::ordered_json;
 
 void Unquote(const google::protobuf::Descriptor& type, Json* message);
 
-// Protobuf writes 64-bit integers as JSON strings. Converts such strings in
-// `value` to numbers. `field` describes `value`.
+// Converts 64-bit integers in `value` from JSON strings to JSON numbers,
+// because protobuf writes 64-bit integers as strings. `field` describes the
+// type of `value`.
 void Unquote(const FieldDescriptor& field, Json* value) {
   if (field.is_map()) {
     for (Json& entry : *value) {
