@@ -21,12 +21,19 @@ namespace sfmamba::api {
 // members:
 //
 //   Codec(const TransportEnvironment& environment, call::Call* call);
+//   // Returns the pictures of the request.
 //   call::Pictures& pictures();
-//   absl::Status status() const;       // OK, or the error to respond with.
-//   PredictionRequest Translate();     // PredictCall sets method and call.
-//   absl::Status Worded(status) const; // Rewrites an error for the client.
-//   Response TakeResponse();           // Without call->results(). Called
-//                                      // last, and only without an error.
+//   // Returns OK, or the error with which the call must end.
+//   absl::Status status() const;
+//   // Converts the request. PredictCall then sets the request's method,
+//   // call and message_bytes.
+//   PredictionRequest Translate();
+//   // Returns the error for the client, for example with other field names.
+//   absl::Status Worded(status) const;
+//   // Returns the response without the results, which call->results() has
+//   // already encoded. PredictCall calls this method last, and only if
+//   // there is no error.
+//   Response TakeResponse();
 template <typename Codec>
 class PredictCall final
     : private Codec,
@@ -44,7 +51,7 @@ class PredictCall final
     made->prediction_.Start(made->status());
   }
 
-  // Public for std::make_shared(). Use Run().
+  // The constructor is public only for std::make_shared(). Callers use Run().
   PredictCall(const prediction::TransportEnvironment& environment,
               observability::Method counted_as,
               std::unique_ptr<call::Call> call)
@@ -69,13 +76,14 @@ class PredictCall final
     if (!status.ok()) {
       return call->Finish(this->Worded(status), nullptr, std::move(sent));
     }
-    auto response = this->TakeResponse();  // Freed when Done() returns.
+    // Done() frees the response when it returns.
+    auto response = this->TakeResponse();
     call->Finish(status, &response, std::move(sent));
   }
 
   std::shared_ptr<PredictCall> self_;  // Null after the call is finished.
   std::unique_ptr<call::Call> call_;   // Null after the call is finished.
-  // Last, because it uses the members above.
+  // This member comes last because it uses the members above.
   prediction::Prediction prediction_;
 };
 

@@ -27,7 +27,7 @@ constexpr FieldName kFieldNames[] = {
 };
 
 // Returns the parameters of a prediction that produces the wanted outputs.
-// `wanted` is empty if the prediction will reject the request.
+// `wanted` is empty if the model is not loaded or the request is invalid.
 prediction::TaskParams ParamsFor(model::VisionTask task,
                                  const std::vector<WantedOutput>& wanted = {},
                                  const InferParameters& parameters = {}) {

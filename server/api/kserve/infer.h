@@ -19,9 +19,9 @@
 
 namespace sfmamba::kserve {
 
-// Returns the error of a prediction with the field names of ModelInferRequest.
-// For example, the field "images[2]" becomes "inputs[0][2]". The message of the
-// error is changed too.
+// Replaces the field name in the error of a prediction with the name in
+// ModelInferRequest. For example, "images[2]" becomes "inputs[0][2]". The
+// message of the returned error contains the new name too.
 absl::Status InRequestWords(const absl::Status& status);
 
 // Converts a ModelInferRequest and its response. Used as the Codec of
@@ -40,9 +40,8 @@ class InferCodec : public prediction::ResponseWriter {
   inference::packed::ModelInferResponse TakeResponse();
 
  private:
-  // Converts the parts of the request that depend on the model, such as its
-  // parameters and outputs. If the model is not loaded, only sets default
-  // parameters.
+  // Converts the parameters and the outputs of the message, which depend on the
+  // model. If the model is not loaded, only sets default parameters.
   absl::Status TranslateTask(prediction::PredictionRequest* request);
 
   void Start(const std::string&, int images) override {

@@ -18,8 +18,10 @@
 namespace sfmamba::kserve {
 namespace {
 
-constexpr size_t kMaxNameShown = 64;  // In an error, in bytes.
-constexpr int kLengthBytes = 4;       // Size of a BYTES element's length.
+// The maximum number of bytes of a name in an error message.
+constexpr size_t kMaxNameShown = 64;
+// The size in bytes of the length that precedes a BYTES element.
+constexpr int kLengthBytes = 4;
 
 // Appends a number in little-endian order.
 template <typename T>
@@ -99,8 +101,9 @@ struct FillRow {
 
   void operator()(v1::SegmentResult& result) const {
     std::string& map = *result.mutable_raw()->mutable_data();
+    // A map may have several MB, so its bytes are moved and not copied.
     if (result.raw().bytes_per_pixel() == 1) {
-      if (raw) {  // A map may have several MB, so it is moved.
+      if (raw) {
         *row = std::move(map);
         return;
       }

@@ -18,8 +18,10 @@ namespace {
 using inference::InferParameter;
 
 constexpr char kWantsFinalMark[] = "triton_enable_empty_final_response";
-constexpr size_t kMaxNameShown = 64;  // In an error, in bytes.
-constexpr size_t kMaxShown = 100;     // Bytes of a string in an error.
+// The maximum number of bytes of a parameter's name in an error message.
+constexpr size_t kMaxNameShown = 64;
+// The maximum number of bytes of a string value in an error message.
+constexpr size_t kMaxShown = 100;
 constexpr int kMaxClassification = 1 << 20;
 
 // Returns the value as text for an error. Truncates long strings.
@@ -76,8 +78,8 @@ absl::Status ReadTimeout(absl::string_view name,
   return status;
 }
 
-// Returns an error if the parameter requests a sequence. Accepts 0 and empty
-// values, which clients send by default.
+// Returns an error if the parameter requests a sequence, which is a feature of
+// Triton servers. Accepts 0 and empty values, which clients send by default.
 absl::Status CheckNoSequence(absl::string_view name,
                              const InferParameter& parameter) {
   const bool none = !parameter.bool_param() && parameter.int64_param() == 0 &&

@@ -15,7 +15,7 @@ using ParameterMap =
     google::protobuf::Map<std::string, inference::InferParameter>;
 
 // Returns true if the client of a stream wants an end marker in the last
-// response to the request. The C++ client always wants the marker.
+// response to the request. Triton's C++ client always wants the marker.
 bool WantsFinalMark(const inference::ModelInferRequest& request);
 
 // The known parameters of a ModelInferRequest.
@@ -34,10 +34,10 @@ struct InferParameters {
 absl::Status ReadParameters(const ParameterMap& map,
                             InferParameters* parameters);
 
-// Reads an output's parameter `classification`, the number of top classes to
-// return. Reads 0 if the parameter is missing. If the parameter is invalid,
-// returns INVALID_ARGUMENT. The error names the field relative to the output,
-// as ".parameters.classification".
+// Reads the parameter `classification` of an output, which is the number of top
+// classes to return. Sets 0 if the parameter is missing. If the parameter is
+// invalid, returns INVALID_ARGUMENT. The field of the error is
+// ".parameters.classification", without the name of the output.
 absl::Status ReadOutputParameters(const ParameterMap& map, int* classification);
 
 // Returns the error for every use of Triton's shared memory extensions. The

@@ -19,23 +19,24 @@ namespace {
 
 constexpr char kRawField[] = "raw_input_contents[0]";
 constexpr char kContentsField[] = "inputs[0].contents";
-constexpr size_t kMaxNameShown = 64;  // In an error, in bytes.
+// The maximum number of bytes of a name in an error message.
+constexpr size_t kMaxNameShown = 64;
 
 absl::Span<const int64_t> ShapeOf(const inference::ModelInferRequest& message) {
   const auto& shape = message.inputs(0).shape();
   return absl::Span<const int64_t>(shape.data(), shape.size());
 }
 
-// Returns INVALID_ARGUMENT because `field` occurs `got` times instead of
-// `expected`.
+// Returns the error for a request in which `field` occurs `got` times.
+// `expected` describes the allowed number.
 absl::Status NotOne(absl::string_view field, int got,
                     absl::string_view expected) {
   return server::InvalidField(
       field, absl::StrCat("got ", got, ", expected ", expected));
 }
 
-// Checks that there is exactly one input and that its elements are either raw
-// or typed.
+// Checks that there is exactly one input. Also checks that the elements of the
+// input are either raw (in raw_input_contents) or typed (in `contents`).
 absl::Status CheckCounts(const InferWire& wire) {
   if (wire.inputs != 1) {
     return NotOne("inputs", wire.inputs, "one, \"image\"");
@@ -60,9 +61,10 @@ absl::Status CheckCounts(const InferWire& wire) {
 using call::kMaxWireDepth;
 using call::WireType;
 
-// Field numbers of ModelInferRequest.
+// The numbers of these fields in ModelInferRequest.
 constexpr uint32_t kInputs = 5, kOutputs = 6, kRawInputs = 7;
-// A field number of InferInputTensor. The fields with lower numbers are small.
+// The number of the field `contents` in InferInputTensor. All fields with lower
+// numbers contain little data.
 constexpr uint32_t kContents = 5;
 
 absl::string_view NameOf(uint32_t number) {
@@ -133,7 +135,8 @@ class Walker {
   call::WireCopier copier_;
   call::WireCursor& cursor_;
   InferWire& wire_;
-  uint32_t field_ = 0;  // The field number of the request that is being read.
+  // The number of the request's field that Walk() currently reads.
+  uint32_t field_ = 0;
 };
 
 // Checks the input. Sets the element type and the number of images.
@@ -165,8 +168,8 @@ absl::Status CheckInput(const InferWire& wire,
   return absl::OkStatus();
 }
 
-// Copies typed numbers as raw bytes, because the typed encoding may differ from
-// the raw one.
+// Converts typed numbers to raw bytes and stores them in `images`. The
+// conversion is needed because protobuf may encode a number differently.
 absl::Status CopyTypedNumbers(absl::Span<const absl::string_view> parts,
                               const ElementType& type,
                               absl::Span<const int64_t> shape,
@@ -175,8 +178,9 @@ absl::Status CopyTypedNumbers(absl::Span<const absl::string_view> parts,
   const int64_t image = BytesOfImage(type, shape);
   const int64_t bytes = images->count * image;
   const int64_t elements = bytes / type.bytes;
-  // An encoded element is never smaller than the element in memory. This check
-  // prevents an allocation for a shape that does not match the data.
+  // In the message, an element takes at least as many bytes as in memory. This
+  // check therefore refuses a shape with too many elements before memory is
+  // allocated.
   if (bytes > contents.length) {
     return server::InvalidField(
         kContentsField,
@@ -194,7 +198,7 @@ absl::Status CopyTypedNumbers(absl::Span<const absl::string_view> parts,
   return absl::OkStatus();
 }
 
-// Sets the range of bytes (extent) of each image.
+// Sets the extent (range of bytes) of each image in `images`.
 absl::Status Split(absl::Span<const absl::string_view> parts,
                    const InferWire& wire, const ElementType& type,
                    absl::Span<const int64_t> shape, InferImages* images) {

@@ -20,14 +20,15 @@ namespace sfmamba::kserve {
 // the received buffers.
 
 struct InferWire {
-  // The number of inputs, outputs and raw_input_contents in the message.
-  // Counting stops at kMaxCounted.
+  // These members are the numbers of inputs, outputs and raw_input_contents in
+  // the message. Counting stops at kMaxCounted.
   int inputs = 0;
   int outputs = 0;
   int raw_inputs = 0;
-  // `contents` is the range of the first input's typed `contents`, which occur
-  // `contents_count` times. `raw` is the range of the first raw_input_contents.
-  // A length of -1 means that the field is missing.
+  // `contents` is the range of bytes of the field `contents` in the first
+  // input. If the field is sent several times, `contents` is the last range and
+  // `contents_count` is the number of times. `raw` is the range of the first
+  // raw_input_contents. A length of -1 means that the field is missing.
   call::WireExtent contents = {0, -1};
   int contents_count = 0;
   call::WireExtent raw = {0, -1};
@@ -50,18 +51,19 @@ absl::Status WalkInferRequest(absl::Span<const absl::string_view> parts,
 
 // The images of a ModelInferRequest.
 struct InferImages {
-  // OK, or the error of the input. INVALID_ARGUMENT with the field if the
-  // server does not support the input. UNIMPLEMENTED if the input is in shared
-  // memory.
+  // OK, or the error of the input. The error is INVALID_ARGUMENT with the field
+  // if the server does not support the input. It is UNIMPLEMENTED if the input
+  // is in shared memory.
   absl::Status status;
   // The number of images according to the input's shape, or 1 if the shape is
   // invalid.
   int count = 1;
-  // The bytes of each image, as a range of `copy`. If `copy` is empty, the
-  // range is in the received message. There are no ranges after an error or if
-  // there are too many images.
+  // The range of bytes of each image. The ranges are in `copy`, or in the
+  // received message if `copy` is empty. There are no ranges after an error or
+  // if there are too many images.
   std::vector<call::WireExtent> extents;
-  std::string copy;  // Typed numbers, converted to raw bytes.
+  // The elements as raw bytes, if the input consists of typed numbers.
+  std::string copy;
 };
 
 // Finds the images of a request. `parts` is the received message, and `wire`
@@ -82,8 +84,8 @@ absl::Status ReadInferRequest(absl::Span<const absl::string_view> parts,
 // For the functions below, FindImages() must have found the images of
 // `message`.
 
-// Returns true if the input's elements are in raw_input_contents. The outputs
-// must then be raw too.
+// Returns true if the input's elements are in raw_input_contents. The response
+// must then have its outputs in raw_output_contents.
 bool IsRaw(const inference::ModelInferRequest& message);
 // Returns true if the images are encoded files.
 bool HasFiles(const inference::ModelInferRequest& message);

@@ -27,7 +27,8 @@ constexpr const char* kExtensions[] = {
     "statistics",
 };
 constexpr char kPlatform[] = "sfmamba";
-constexpr int kDefaultPriority = 2;  // 1 is the highest.
+// The priority of requests that set no priority. The highest priority is 1.
+constexpr int kDefaultPriority = 2;
 
 void Describe(const ModelTensor& tensor,
               inference::ModelMetadataResponse::TensorMetadata* metadata) {
@@ -126,8 +127,8 @@ absl::Status DescribeConfig(const PublishedModel& model, int max_images,
                       : inference::ModelInstanceGroup::KIND_GPU);
   DescribeBatching(*(*loaded)->executor, default_timeout,
                    config->mutable_dynamic_batching());
-  // Sets an empty policy, whose field `decoupled` is false. Each request has
-  // exactly one response.
+  // Tells clients that each request has exactly one response. The field
+  // `decoupled` of the empty policy is false.
   config->mutable_model_transaction_policy();
   (*config->mutable_parameters())["precision"].set_string_value(
       std::string(repository::PrecisionName((*loaded)->precision)));

@@ -10,16 +10,17 @@
 
 namespace sfmamba::kserve {
 
-// Describe the server and its models. Each function fills the response. If the
-// request names a model, a function with the parameter `record` stores the
-// model in `record`. The functions return these errors:
+// The functions below describe the server and its models. Each function fills
+// the response. If the request names a model, a function with the parameter
+// `record` stores the model in `record`. The functions return these errors:
 // - NOT_FOUND: the model does not exist.
 // - UNAVAILABLE: the model is not READY.
 // - INVALID_ARGUMENT, with the field: the request is invalid.
 
 void DescribeServer(const std::string& version,
                     inference::ServerMetadataResponse* metadata);
-// If the model does not exist, sets `ready` to false and returns OK.
+// Tells in `ready` whether the model is READY. If the model does not exist,
+// sets `ready` to false and returns OK.
 absl::Status IsReady(const prediction::TransportEnvironment& environment,
                      const inference::ModelReadyRequest& request,
                      inference::ModelReadyResponse* ready);

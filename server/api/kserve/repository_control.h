@@ -17,10 +17,10 @@ namespace sfmamba::kserve {
 absl::Status CheckParameters(
     const inference::RepositoryModelLoadRequest& request);
 
-// Checks the parameters of an unload request. Only the boolean
-// "unload_dependents" is allowed. The parameter has no effect because no model
-// depends on another model. Returns INVALID_ARGUMENT with the parameter's name
-// for any other parameter.
+// Checks the parameters of an unload request. Allows only the boolean parameter
+// "unload_dependents", which has no effect because no model depends on another
+// model. For any other parameter, returns INVALID_ARGUMENT with the parameter's
+// name.
 absl::Status CheckParameters(
     const inference::RepositoryModelUnloadRequest& request);
 

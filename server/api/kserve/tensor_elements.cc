@@ -18,10 +18,11 @@ using call::WireExtent;
 using call::WireType;
 
 constexpr char kTypes[] = "FP32, FP16, BF16, UINT8 or BYTES";
-// Maximum number of bytes of a name in an error message.
+// The maximum number of bytes of a name in an error message.
 constexpr size_t kMaxShown = 32;
 constexpr int kMaxDimensionsShown = 8;
-constexpr int kLengthBytes = 4;  // Size of the length before each file.
+// The size in bytes of the length that precedes each file.
+constexpr int kLengthBytes = 4;
 // Field numbers of InferTensorContents.
 constexpr uint32_t kUint = 4, kFloat = 6, kBytes = 8;
 
@@ -168,7 +169,8 @@ absl::StatusOr<int64_t> CountImages(const ElementType& type,
         type.is_bytes() ? "[N] or [N, 1]" : "[N, 3, height, width]",
         " of 1 or more images"));
   }
-  // A client may send any shape. The product must not overflow.
+  // A client may send any shape, so the product of its dimensions may overflow
+  // int64_t.
   int64_t bytes = std::max(type.bytes, 1);
   for (const int64_t side : shape) {
     if (__builtin_mul_overflow(bytes, side, &bytes)) {

@@ -23,13 +23,13 @@ struct ElementType {
   bool is_bytes() const { return bytes == 0; }
 };
 
-// Parses an element type. Returns INVALID_ARGUMENT without a field if the type
-// is not FP32, FP16, BF16, UINT8 or BYTES.
+// Parses an element type. If the type is not FP32, FP16, BF16, UINT8 or BYTES,
+// returns INVALID_ARGUMENT. The error names no field.
 absl::StatusOr<ElementType> ParseElementType(absl::string_view datatype);
 
 // Returns the number of images in an input. The shape must be [N] or [N, 1] for
-// files and [N, 3, H, W] for numbers. Returns INVALID_ARGUMENT without a field
-// if the shape is wrong or its size in bytes overflows.
+// files and [N, 3, H, W] for numbers. If the shape is wrong or its size in
+// bytes overflows, returns INVALID_ARGUMENT. The error names no field.
 absl::StatusOr<int64_t> CountImages(const ElementType& type,
                                     absl::Span<const int64_t> shape);
 
@@ -37,18 +37,20 @@ absl::StatusOr<int64_t> CountImages(const ElementType& type,
 // must have accepted `shape`.
 int64_t BytesOfImage(const ElementType& type, absl::Span<const int64_t> shape);
 
-// The functions below find or read the elements of `images` images in a
-// message. An extent is a range of bytes in the message. The functions return
-// INVALID_ARGUMENT without a field if a length in the message is wrong.
+// An extent is a range of bytes in a message. The functions below find or read
+// the elements of an input in a message. If elements are missing, malformed or
+// of the wrong type, the functions return INVALID_ARGUMENT. The error names no
+// field.
 
-// Splits the numbers in `raw`, the range of raw_input_contents, into one extent
-// for each image.
+// Splits `raw`, the extent of the numbers in raw_input_contents. Returns one
+// extent for each image.
 absl::StatusOr<std::vector<call::WireExtent>> SplitRawNumbers(
     const ElementType& type, absl::Span<const int64_t> shape, int images,
     const call::WireExtent& raw);
 
-// Splits the files in `raw`, the range of raw_input_contents, into one extent
-// for each file. Each file follows its length, a 4-byte little-endian number.
+// Splits `raw`, the extent of the files in raw_input_contents. Returns one
+// extent for each file. In the message, the length of a file precedes the file
+// as a 4-byte little-endian number.
 absl::StatusOr<std::vector<call::WireExtent>> SplitRawFiles(
     absl::Span<const absl::string_view> parts, int images,
     const call::WireExtent& raw);

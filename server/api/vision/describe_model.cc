@@ -19,7 +19,8 @@ namespace {
 
 constexpr int kDefaultPageSize = 50;
 constexpr int kMaxPageSize = 1000;
-constexpr size_t kMaxShown = 64;  // Bytes of a rejected token in an error.
+// The maximum number of bytes of a rejected token in an error message.
+constexpr size_t kMaxShown = 64;
 
 // ModelState and v1::Model::State have the same value names.
 v1::Model::State ToProto(observability::ModelState state) {

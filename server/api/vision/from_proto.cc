@@ -30,8 +30,8 @@ absl::Status Unknown(absl::string_view field, int got) {
       field, absl::StrCat("got ", got, ", expected a known value"));
 }
 
-// Sets `own` to the value for `got`. Returns INVALID_ARGUMENT with field
-// `field` if `meanings` does not contain `got`.
+// Sets `own` to the server's value for the protobuf value `got`. If `meanings`
+// does not contain `got`, returns INVALID_ARGUMENT with field `field`.
 template <typename Proto, typename Own>
 absl::Status Translate(absl::string_view field, Proto got,
                        std::initializer_list<Meaning<Proto, Own>> meanings,

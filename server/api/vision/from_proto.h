@@ -12,11 +12,12 @@
 
 namespace sfmamba::api {
 
-// Convert messages of sfmamba.v1 to the types of a prediction. The results
-// point into the messages. The functions check only values that the target
-// types cannot represent, such as unknown enum values. The error is then
-// INVALID_ARGUMENT with reason INVALID_FIELD. The field is relative to the
-// request, such as "options.priority", or to the image, such as ".orientation".
+// The functions below convert messages of sfmamba.v1 to the types of a
+// prediction. The results point into the messages. The functions check only
+// values that the target types cannot represent, such as unknown enum values.
+// For such a value, they return INVALID_ARGUMENT with reason INVALID_FIELD.
+// Errors in an image name a field of the image, such as ".orientation". Other
+// errors name a field of the request, such as "options.priority".
 
 absl::StatusOr<image::ImageSource> FromProto(const v1::Image& image);
 
@@ -25,9 +26,8 @@ absl::StatusOr<image::ImageSource> FromProto(const v1::Image& image);
 absl::Status FromProto(const v1::RequestOptions& options,
                        prediction::RequestOptions* result);
 
-// Returns INVALID_ARGUMENT if an enum field of the message or of a nested
-// message has an unknown value. The error names the field, preceded by
-// `prefix`.
+// If an enum field of the message or of a nested message has an unknown value,
+// returns INVALID_ARGUMENT. The error names the field, preceded by `prefix`.
 absl::Status CheckEnums(const std::string& prefix,
                         const google::protobuf::Message& message);
 

@@ -72,7 +72,8 @@ class VisionCodec : public prediction::ResponseWriter {
   }
   int64_t Bytes() const override { return results_.Bytes(rest_); }
 
-  call::ResultSink& results_;  // Owned by the call. Valid until Finish().
+  // The call owns this object, which is valid until Finish().
+  call::ResultSink& results_;
   Request request_;
   const std::unique_ptr<call::Pictures> pictures_;
   Response rest_;  // The response without its results.
