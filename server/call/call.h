@@ -37,10 +37,9 @@ class Pictures {
   // Returns the number of bytes of memory that the request occupies.
   int64_t bytes() const { return bytes_; }
 
-  // Sets the bytes of an image. The parsed message contains a small index in
-  // place of the bytes of each image. `source` was created from this message
-  // and therefore contains the index. SetBytes() replaces the index with the
-  // bytes.
+  // Sets the bytes of an image. The parsed message has a small index in place
+  // of each image's bytes. `source` must come from this message, so its bytes
+  // are such an index. SetBytes() replaces the index with the bytes.
   virtual void SetBytes(image::ImageSource* source) = 0;
   // Frees the bytes. No view of the bytes may be used afterwards.
   virtual void Release() = 0;
@@ -77,8 +76,8 @@ class Call {
  public:
   virtual ~Call() = default;
 
-  // Returns information about the call, such as the deadline. The caller may be
-  // missing before Admit().
+  // Returns information about the call, such as the deadline. The information
+  // may lack the caller until Admit() returns OK.
   const prediction::CallInfo& info() const { return info_; }
   // Returns the size of the received request in bytes.
   virtual int64_t request_bytes() const = 0;
@@ -87,7 +86,7 @@ class Call {
   // `scope`. Must be called once, before any other method.
   virtual absl::Status Admit(security::Scope scope) = 0;
 
-  // Exactly one of Read() and ReadPictures() must be called, and only once.
+  // The handler must call either Read() or ReadPictures(), and only once.
   //
   // Parses the request. Returns INVALID_ARGUMENT with reason MALFORMED_MESSAGE
   // if the request cannot be parsed. Returns UNAVAILABLE with reason DRAINING
@@ -107,10 +106,10 @@ class Call {
   // Returns the encoder of the response's repeated field `results`.
   virtual ResultSink& results() = 0;
   // Sends the response if `status` is OK. Otherwise sends the error. The
-  // response consists of results() and `rest`, which may be moved from. `rest`
-  // may be null if `status` is an error. Must be called exactly once, on any
-  // thread. `sent` is called exactly once, on any thread, when the response no
-  // longer occupies memory.
+  // response consists of results() and `rest`, whose contents may be moved out.
+  // `rest` may be null if `status` is an error. Must be called exactly once, on
+  // any thread. `sent` is called exactly once, on any thread, when the response
+  // no longer occupies memory.
   virtual void Finish(
       const absl::Status& status, Message* rest,
       absl::AnyInvocable<void()> sent = [] {}) = 0;

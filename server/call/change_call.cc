@@ -23,10 +23,10 @@ ChangeCall::ChangeCall(const prediction::TransportEnvironment& environment,
 
 absl::Status ChangeCall::Read(Message* request) {
   const absl::Status status = call_->Read(request);
-  // The callback sends a response, and sending a response frees the request.
-  // The callback is therefore registered only after the request was read. The
-  // callback holds a weak_ptr, because this object owns the call and the call
-  // may own the callback.
+  // The callback sends a response, which frees the request. The callback is
+  // therefore registered only after the request was read. The callback holds
+  // only a weak_ptr, because this object owns the call and the call may own the
+  // callback.
   call_->OnCancel([weak = weak_from_this()] {
     const std::shared_ptr<ChangeCall> living = weak.lock();
     if (living == nullptr) return;

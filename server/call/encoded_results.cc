@@ -11,7 +11,8 @@ namespace {
 // bytes.
 std::string Head(size_t length) {
   using google::protobuf::io::CodedOutputStream;
-  constexpr uint32_t kTag = kResultsField << 3 | 2;  // Length-delimited.
+  // Wire type 2 means that the field is length-delimited.
+  constexpr uint32_t kTag = kResultsField << 3 | 2;
   uint8_t bytes[16];
   uint8_t* end = CodedOutputStream::WriteTagToArray(kTag, bytes);
   end = CodedOutputStream::WriteVarint64ToArray(length, end);

@@ -17,8 +17,9 @@
 
 namespace sfmamba::call {
 
-// Answers a call whose caller was checked, immediately or later. Counts the
-// call in the metrics as `counted_as`. Must not block. `environment` must
+// A function that answers a call, either before the function returns or later.
+// The scope of the caller has already been checked. The function counts the
+// call in the metrics as `counted_as` and must not block. `environment` must
 // outlive the call.
 using Handler = std::function<void(
     const prediction::TransportEnvironment& environment,
@@ -37,11 +38,14 @@ struct Method {
   // - {name=models/**} matches any path that starts with "models/".
   // - A part in brackets is optional.
   std::string http;
-  std::optional<security::Scope> scope;  // None: no authorization needed.
-  // If empty, calls are neither counted nor logged. HTTP calls of such a method
-  // are also answered while the server drains.
+  // The scope that a caller needs. If empty, a caller needs no authorization.
+  std::optional<security::Scope> scope;
+  // The name under which the metrics count the calls. If empty, calls are
+  // neither counted nor logged. HTTP calls of such a method are also answered
+  // while the server drains.
   std::optional<observability::Method> metric;
-  Handler handle;  // Null for a streaming method, which the transport serves.
+  // Answers the calls. Null for a streaming method, which the transport serves.
+  Handler handle;
 };
 
 // Counts and logs a call that is not a prediction, under the name of its
@@ -76,8 +80,8 @@ class MethodTable {
 enum class About { kModel, kServer };
 
 // A function that fills the response to a request. If the request is about a
-// model, the function stores the model in `record`. The client receives the
-// function's error, if any.
+// model, the function stores the model in `record`. If the function returns an
+// error, the client receives this error.
 template <typename Request, typename Response>
 using Answer = std::function<absl::Status(
     const prediction::TransportEnvironment& environment, const Request& request,

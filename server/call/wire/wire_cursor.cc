@@ -12,11 +12,12 @@ namespace {
 constexpr int kMaxTagBytes = 5;
 constexpr int kMaxVarintBytes = 10;
 
-// The maximum size in bytes of a tag (5) and a number (10). A tag and a length
-// are smaller.
+// The maximum number of bytes of a tag (5) and a number (10) together. A tag
+// and the length of a field take fewer bytes.
 constexpr int kMaxHeaderBytes = 15;
-// The size in bytes of a nested message's length. The length is written after
-// the nested message was copied.
+// The number of bytes in which the copier writes the length of a nested
+// message. The bytes are reserved before the message is copied and filled
+// afterwards.
 constexpr int kLengthBytes = 4;
 
 }  // namespace

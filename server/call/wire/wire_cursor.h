@@ -60,10 +60,10 @@ class WireCursor {
  private:
   // Reads a varint of at most `max_bytes` bytes. Drops the bits above bit 63.
   bool ReadVarint(int64_t end, int max_bytes, uint64_t* value);
-  // Moves to the next nonempty part. Such a part must exist.
+  // Moves to the next nonempty part of the message. There must be such a part.
   void NextPart();
 
-  // The parts after the current part.
+  // The parts of the message that come after the current part.
   absl::Span<const absl::string_view> parts_;
   int64_t size_ = 0;
   int64_t part_start_ = 0;  // The position of the current part in the message.

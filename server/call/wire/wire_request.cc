@@ -12,16 +12,21 @@ constexpr uint32_t kImages = 2;
 
 // Defines how a field of a message is processed.
 enum class Action {
-  kDrop,     // An unknown field.
-  kKeep,     // Copied to `rest`.
-  kExtent,   // The bytes of a picture, replaced by an index.
-  kMessage,  // A nested message, processed field by field.
+  // Skips the field, because it is unknown.
+  kDrop,
+  // Copies the field to `rest`.
+  kKeep,
+  // Writes an index to `rest` in place of the field's bytes, which are a
+  // picture.
+  kExtent,
+  // Processes each field of the nested message.
+  kMessage,
 };
 
 enum class Message { kImage, kPixelBuffer, kTensor };
 
-// Protobuf treats a known field number with an unexpected wire type as an
-// unknown field. The wire type therefore matters too.
+// Returns how a field is processed. The wire type matters because protobuf
+// treats a known field with an unexpected wire type as an unknown field.
 Action ActionOf(Message message, uint32_t number, bool length_delimited) {
   switch (message) {
     case Message::kImage:
@@ -126,7 +131,8 @@ class Walker {
   WireCursor& cursor_;
   const WireLimits limits_;
   WireRequest& request_;
-  uint32_t field_ = 0;  // The field number of the request that is being read.
+  // The number of the request's field that Walk() currently reads.
+  uint32_t field_ = 0;
 };
 
 }  // namespace
