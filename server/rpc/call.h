@@ -33,14 +33,15 @@ absl::Duration TimeLeft(const grpc::ServerContextBase& context);
 CallInfo InfoOf(const grpc::CallbackServerContext& context,
                 security::Caller caller);
 
-// Returns the address that identifies the client of a call, see
-// Gate::ClientOf(). If `gate` is null, returns the address of the peer.
+// Returns the address that identifies the client of a call (see
+// Gate::ClientOf()). If `gate` is null, returns the address of the peer.
 std::string ClientOf(const security::Gate* gate,
                      const grpc::ServerContextBase& context);
 
-// Returns the header `authorization` of a call. Returns an empty string if the
-// call has no such header or several. Several headers are ignored because a
-// proxy may have checked any one of them.
+// Returns the header `authorization` of a call. If the call has no such header
+// or several, returns an empty string. If there are several headers, a proxy in
+// front of the server may have checked a different header than the server
+// would.
 std::string AuthorizationOf(const grpc::ServerContextBase& context);
 
 // Checks that the caller of a call has `scope`. Returns the caller, or an error
@@ -53,8 +54,8 @@ absl::StatusOr<security::Caller> CheckCaller(
 // The caller of a stream and a function that checks the caller's rights again.
 struct StreamRights {
   security::Caller caller;
-  // Returns OK if the caller still has the required scope. The server's tokens
-  // may have changed since the stream was opened.
+  // Returns OK if the caller still has the required scope. The answer may
+  // change, because the server's tokens can change while the stream is open.
   std::function<absl::Status()> allowed = [] { return absl::OkStatus(); };
 };
 
@@ -87,7 +88,8 @@ template <typename Message>
 absl::Status Parse(const grpc::ByteBuffer& bytes, Message* message) {
   const absl::Status status = CheckPlainRequest(bytes);
   if (!status.ok() || bytes.Length() == 0) return status;
-  grpc::ByteBuffer share = bytes;  // Deserialize() empties this copy.
+  // Deserialize() empties this copy instead of `bytes`.
+  grpc::ByteBuffer share = bytes;
   return grpc::SerializationTraits<Message>::Deserialize(&share, message).ok()
              ? absl::OkStatus()
              : call::NotParsed();
@@ -96,8 +98,10 @@ absl::Status Parse(const grpc::ByteBuffer& bytes, Message* message) {
 // Replaces the contents of `bytes` with the serialized message.
 template <typename Message>
 void Serialize(const Message& message, grpc::ByteBuffer* bytes) {
-  bytes->Clear();  // gRPC aborts the process if `bytes` is not empty.
-  bool owned;      // Required by Serialize(), not used.
+  // gRPC aborts the process if `bytes` is not empty.
+  bytes->Clear();
+  // Serialize() requires this argument, but its value is not used.
+  bool owned;
   grpc::SerializationTraits<Message>::Serialize(message, bytes, &owned);
 }
 

@@ -18,7 +18,8 @@ grpc::Status EndCall(const absl::Status& status,
                      grpc::ServerContextBase* context) {
   const absl::Duration delay = server::GetErrorDetail(status).retry_after;
   if (delay != absl::InfiniteDuration()) {
-    // If the pushback is 0, gRPC clients never retry the call.
+    // If the delay in this trailer is 0, gRPC clients never retry the call. The
+    // delay is therefore at least 1 ms.
     const absl::Duration unit = absl::Milliseconds(1);
     const absl::Duration rounded = absl::Ceil(std::max(delay, unit), unit);
     context->AddTrailingMetadata(

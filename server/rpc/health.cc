@@ -48,8 +48,8 @@ grpc::Status NoSuchService(const std::string& name) {
 }  // namespace
 
 // The stream of one Watch call. The service's mu_ guards the fields. Only one
-// write is in progress at a time. If the status changes during a write, only
-// the latest status is written next.
+// write is in progress at a time. If the status changes several times during a
+// write, only the latest status is written afterwards.
 class HealthService::Watcher final
     : public grpc::ServerWriteReactor<ByteBuffer> {
  public:
@@ -89,8 +89,8 @@ class HealthService::Watcher final
     Finish(status);
   }
 
-  // Ends the watch to make room for a newer one. Cancels the call if a write is
-  // pending, because the client may have stopped reading.
+  // Ends this watch because there are too many watches. If a write is pending,
+  // the client may have stopped reading, so the call is cancelled.
   void GiveWay() ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_.mu_) {
     if (writing_) context_.TryCancel();
     End(grpc::Status(

@@ -31,22 +31,23 @@ class HealthService final
  public:
   // `alive` must be fast and thread-safe. If more than `max_watches` Watch
   // streams are open, the client with the most streams loses its oldest stream.
-  // This stream ends with RESOURCE_EXHAUSTED. Clients are told apart by
-  // address, because health calls need no token. `gate` determines the address
-  // of a client. If `gate` is null, the peer's address is used.
+  // This stream ends with RESOURCE_EXHAUSTED. Health calls need no token, so a
+  // client is identified by its address. `gate` determines the address of a
+  // client. If `gate` is null, the peer's address is used.
   HealthService(std::function<bool()> alive, int max_watches,
                 const security::Gate* gate = nullptr);
 
   void SetServing(const std::string& name, bool serving)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns true if `name` was set and is SERVING.
+  // Returns true if SetServing() has last set `name` to SERVING. Does not
+  // consider Fail().
   bool IsServing(const std::string& name) const ABSL_LOCKS_EXCLUDED(mu_);
   // Sets every known name to NOT_SERVING.
   void SetNoneServing() ABSL_LOCKS_EXCLUDED(mu_);
   // Sets every name, including "liveness", to NOT_SERVING permanently.
   void Fail() ABSL_LOCKS_EXCLUDED(mu_);
-  // Calls `alive` again and notifies the watchers of "liveness" of a change.
-  // Must be called periodically.
+  // Calls `alive` again. If the result has changed, notifies the watchers of
+  // "liveness". Must be called periodically.
   void UpdateLiveness() ABSL_LOCKS_EXCLUDED(mu_);
   // Ends all watches. A watch that starts later ends immediately.
   void EndWatches() ABSL_LOCKS_EXCLUDED(mu_);
@@ -70,14 +71,16 @@ class HealthService final
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SetLocked(const std::string& name, bool serving)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Sends the watcher the status of its name if the status has changed. After
-  // EndWatches(), ends the watch instead.
+  // If the status of the watcher's name has changed, sends the new status to
+  // the watcher. After EndWatches(), ends the watch instead.
   void Tell(Watcher* watcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends the oldest watch of the client with the most watches. If several
-  // clients have equally many, prefers the client of `newest`.
+  // clients have the most watches and one of them is the client of `newest`,
+  // ends a watch of this client.
   void EndOneBeside(const Watcher& newest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Removes a watcher from watchers_. Does nothing if the watcher is not there.
+  // Removes a watcher from watchers_. Does nothing if the watcher was already
+  // removed.
   void Forget(Watcher* watcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::function<bool()> alive_;

@@ -25,11 +25,11 @@ std::string SerializeLoadReport(const observability::Load& load);
 // Counts finished calls and creates the load report of each call. Thread-safe.
 class LoadReports {
  public:
-  // If the backlog (the expected time for all waiting work) is this long, the
-  // report says utilization 1.
+  // A backlog (the expected time for all waiting work) of this duration counts
+  // as utilization 1.
   static constexpr absl::Duration kTargetBacklog = absl::Milliseconds(500);
 
-  // The minimum interval between two calls of the function `backlog`.
+  // The function `backlog` is called at most once in this interval.
   static constexpr absl::Duration kPeriod = absl::Milliseconds(10);
 
   // `backlog` returns the expected time for all waiting work. `clock` must be

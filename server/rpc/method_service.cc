@@ -73,8 +73,9 @@ class GrpcCall final : public call::Call {
   }
   std::unique_ptr<call::Pictures> ReadPictures(
       int max_images, call::Message* request) override {
-    // gRPC created the request for this call and never reads it again. The
-    // request is emptied here because gRPC would keep it until the call ends.
+    // gRPC created the request for this call and never reads it again, but
+    // would keep it until the call ends. ReadPictures() therefore empties the
+    // request.
     return rpc::ReadPictures(const_cast<grpc::ByteBuffer*>(raw_.request),
                              max_images, request);
   }

@@ -36,9 +36,9 @@ Reactor* Serve(const call::MethodTable& methods, const call::Method& method,
                const RawCall& raw, SendWatch* sends);
 
 // Serves the methods of one service of a MethodTable over gRPC. gRPC passes the
-// messages to this class as unparsed bytes. The server therefore checks the
-// caller before it parses the message. The server also answers and counts
-// malformed messages like other errors. Thread-safe.
+// messages to this class as unparsed bytes. The server can therefore check the
+// caller before it parses a message. It can also count a malformed message and
+// answer it with the server's own error. Thread-safe.
 class MethodService final : public grpc::Service {
  public:
   // `service` is the full service name. If a client has not read a response
@@ -52,8 +52,8 @@ class MethodService final : public grpc::Service {
   // clients switch to another server. Unary calls still succeed, because a
   // client may not have processed the GOAWAY frame yet.
   void StartDraining();
-  // Ends idle streams and calls whose responses are not read. Must be called
-  // periodically, by a thread that does not belong to gRPC.
+  // Ends idle streams. Also ends calls whose clients do not read the response.
+  // Must be called periodically, by a thread that does not belong to gRPC.
   void EndUnreadCalls();
 
  private:
@@ -69,7 +69,7 @@ class MethodService final : public grpc::Service {
   absl::Status CheckServing() const;
 
   const prediction::TransportEnvironment& env_;
-  // The paths of the methods. gRPC keeps pointers to them.
+  // The paths of the methods. gRPC keeps pointers to these strings.
   std::deque<std::string> paths_;
   std::atomic<bool> draining_{false};
   SendWatch sends_;

@@ -14,9 +14,8 @@
 
 namespace sfmamba::rpc {
 
-// Cancels calls whose responses are not read by the client. A response stays in
-// memory until the client has read it. A client that never reads must not
-// occupy memory forever.
+// Cancels calls whose clients do not read the response. A response stays in
+// memory until the client has read it, and must not stay there forever.
 //
 // Thread-safe.
 class SendWatch {
@@ -42,8 +41,8 @@ class SendWatch {
   const std::function<absl::Time()> clock_;
 
   absl::Mutex mu_;
-  // The time by which each response must have been sent. InfiniteFuture() for
-  // calls that were already cancelled.
+  // The time by which each response must have been sent. If a call was already
+  // cancelled, the time is InfiniteFuture().
   absl::flat_hash_map<grpc::CallbackServerContext*, absl::Time> sending_
       ABSL_GUARDED_BY(mu_);
 };
@@ -55,9 +54,10 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   UnaryCall(grpc::CallbackServerContext* context, SendWatch* sends)
       : context_(*context), sends_(*sends) {}
 
-  // Returns true, so that gRPC runs OnCancel() and OnDone() on the thread that
-  // detects the event. These functions must therefore not block. By default,
-  // gRPC would wake another thread, which takes longer than the functions do.
+  // Returns true. gRPC then calls OnCancel() and OnDone() on the thread that
+  // notices the cancellation or the end of the call. These functions must
+  // therefore not block. By default, gRPC would wake another thread, which
+  // takes longer than the functions do.
   bool InternalInlineable() final { return true; }
   void OnDone() final {
     sends_.Done(&context_);

@@ -17,12 +17,12 @@
 namespace sfmamba::rpc {
 namespace {
 
-// At the connection limit, the acceptor closes 1 of every kEndedAtOnce
-// connections, but at least one. The acceptor closes several at once because
-// finding the most silent connections is slow.
+// If there are too many connections, the acceptor closes 1 of every
+// kEndedAtOnce connections, but at least one. It closes several at the same
+// time because finding the most silent connections is slow.
 constexpr int kEndedAtOnce = 100;
-// The delay before the next accept() after a failure. Descriptors or memory may
-// be free again by then.
+// The delay before the next accept() after a failure. During this time, the
+// process may release descriptors or memory.
 constexpr int kPauseMilliseconds = 50;
 
 }  // namespace

@@ -44,18 +44,21 @@ class ConnectionAcceptor {
 
  private:
   void Loop();  // The body of thread_. Calls the methods below.
-  // Accepts one connection. Returns false if no further connection can be
-  // accepted now.
+  // Accepts one connection. Returns false if no connection is waiting or if the
+  // process cannot accept one at the moment.
   bool Accept(int listener);
-  // Closes the connections that have been silent longest, at least one.
+  // Closes at least one connection. Chooses the connections that have been
+  // silent longest.
   void MakeRoom();
 
   const Options options_;
   server::ListeningSockets sockets_;
   const std::unique_ptr<Acceptor> acceptor_;
-  const int stop_;        // An eventfd that signals the thread to exit.
-  OpenConnections open_;  // Used only by thread_.
-  std::thread thread_;    // Last, because the thread uses the members above.
+  const int stop_;  // An eventfd that signals the thread to exit.
+  // The set of open connections. Used only by thread_.
+  OpenConnections open_;
+  // This member comes last because the thread uses the members above.
+  std::thread thread_;
 };
 
 }  // namespace sfmamba::rpc

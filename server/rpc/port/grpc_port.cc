@@ -38,11 +38,11 @@ constexpr int kReadBytes = 256 << 10;
 // stream uses one thread. gRPC refuses additional streams with
 // RESOURCE_EXHAUSTED.
 constexpr int kMostReflectionThreads = 16;
-// The number of descriptors that are reserved for HTTP connections, libraries,
-// devices and files.
+// The number of descriptors that the process needs for other purposes, such as
+// HTTP connections, libraries, devices and files.
 constexpr int kOtherDescriptors = 384;
-// The number of highest descriptors that gRPC connections may never use. These
-// descriptors are a part of kOtherDescriptors.
+// gRPC connections never use the highest kSpareDescriptors descriptor numbers.
+// These descriptors are a part of kOtherDescriptors.
 constexpr int kSpareDescriptors = 64;
 
 int Milliseconds(const google::protobuf::Duration& duration) {
@@ -113,16 +113,17 @@ void SetLimits(const GrpcPort::Options& options, grpc::ServerBuilder* builder) {
   }
   builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   grpc::ResourceQuota quota(options.what);
-  // Reserves 25 % more than `transport_bytes` for gRPC's own memory for
-  // connections and calls. If the quota is exhausted, gRPC ends arbitrary calls
-  // and connections.
+  // Sets the quota for the memory of gRPC. It is 25 % more than
+  // `transport_bytes`, because gRPC also needs memory for connections and
+  // calls. If the quota is exhausted, gRPC ends arbitrary calls and
+  // connections.
   quota.Resize(options.transport_bytes / 4 * 5);
   quota.SetMaxThreads(kMostReflectionThreads);
   builder->SetResourceQuota(quota);
 }
 
-// Disables reflection for one server. gRPC's reflection library otherwise adds
-// the service to every server of the process.
+// Disables reflection for one server. Without this option, gRPC's reflection
+// library adds the reflection service to every server of the process.
 class WithoutReflection final : public grpc::ServerBuilderOption {
  public:
   void UpdateArguments(grpc::ChannelArguments*) override {}
@@ -204,7 +205,7 @@ class TlsCredentials final : public grpc::ServerCredentials {
   const security::CurrentTlsIdentity& identity_;
   const bool client_optional_;
   absl::Mutex mu_;
-  // The identity that gRPC fetched last.
+  // The identity that gRPC has fetched most recently.
   std::shared_ptr<const security::TlsIdentity> fetched_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -217,7 +218,8 @@ void Log(gpr_log_func_args* args) {
   if (args->severity != GPR_LOG_SEVERITY_ERROR) return;
   const absl::string_view text = args->message;
   if (absl::StartsWith(text, "assertion failed")) {
-    std::fprintf(stderr, "gRPC: %s\n", args->message);  // gRPC aborts next.
+    // After this message, gRPC aborts the process.
+    std::fprintf(stderr, "gRPC: %s\n", args->message);
   }
   absl::ReaderMutexLock lock(&current_mu);
   if (current == nullptr) return;

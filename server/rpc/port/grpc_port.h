@@ -33,9 +33,12 @@ namespace sfmamba::rpc {
 class GrpcPort {
  public:
   struct Options {
-    std::string what = "the gRPC port";  // Used in errors and in the log.
-    int port = 0;                        // If 0, any free port.
-    v1::ServerConfig config;  // From WithDefaults(). Has the host and limits.
+    // The name of the port in errors and in the log.
+    std::string what = "the gRPC port";
+    // The port number. If it is 0, the system selects a free port.
+    int port = 0;
+    // The result of WithDefaults(). Contains the host and the limits.
+    v1::ServerConfig config;
     // Maximum memory of all messages that are being received or sent.
     int64_t transport_bytes = int64_t{64} << 20;
     // Provides the certificate and key for TLS. Must already contain an
@@ -72,7 +75,8 @@ class GrpcPort {
 
   const Options options_;
   int port_ = 0;
-  std::unique_ptr<grpc::Server> grpc_;  // Uses the members above.
+  // This member comes after the members that it uses.
+  std::unique_ptr<grpc::Server> grpc_;
   absl::Mutex acceptor_mu_;
   std::unique_ptr<ConnectionAcceptor> acceptor_
       ABSL_GUARDED_BY(acceptor_mu_);  // Null after StopListening().

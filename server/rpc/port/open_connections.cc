@@ -46,7 +46,8 @@ int OpenConnections::Count() {
 
 void OpenConnections::EndMostSilent(int count) {
   count = std::min(count, size());
-  // The silence in milliseconds and the index of each connection.
+  // Each element is a pair of a connection's silence in milliseconds and its
+  // index.
   std::vector<std::pair<uint32_t, int>> silences;
   for (int i = 0; i < size(); ++i) {
     silences.emplace_back(SilenceOf(connections_[i].fd), i);

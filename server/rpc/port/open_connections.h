@@ -15,8 +15,8 @@ class OpenConnections {
   // Adds a connection. `fd` must be a connected socket.
   void Add(int fd);
 
-  // Returns the number of tracked connections. Connections that were closed
-  // after the last Count() are included.
+  // Returns the number of tracked connections. This number may include
+  // connections that were closed after the last call of Count().
   int size() const { return static_cast<int>(connections_.size()); }
   // Removes closed connections and returns the number of open connections.
   int Count();
@@ -29,7 +29,9 @@ class OpenConnections {
  private:
   struct Connection {
     int fd;
-    ino_t inode;  // Differs if a new socket reuses the descriptor.
+    // The inode of the socket. If a new socket reuses `fd`, it has a different
+    // inode.
+    ino_t inode;
   };
 
   static bool IsOpen(const Connection& connection);

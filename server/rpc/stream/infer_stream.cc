@@ -21,7 +21,8 @@
 namespace sfmamba::rpc {
 namespace {
 
-constexpr size_t kMaxIdShown = 128;  // Bytes.
+// The maximum number of bytes of a request's id in an error message.
+constexpr size_t kMaxIdShown = 128;
 constexpr char kFinalResponse[] = "triton_final_response";
 
 // Returns true if the client asked that an error ends the stream with a gRPC
@@ -33,8 +34,8 @@ bool WantsStatus(const grpc::CallbackServerContext& context) {
          (found->second == "true" || found->second == "1");
 }
 
-// Returns an error as text. The text starts with the id of the request, if any.
-// Clients see only this text of the error.
+// Returns an error as text. The text starts with the id of the request, if the
+// request has an id. The client receives nothing else of the error.
 std::string Describe(const absl::Status& status, absl::string_view id) {
   const std::string request =
       id.empty()
@@ -88,7 +89,8 @@ class InferItem final : public PredictItem {
   }
 
   const bool errors_end_stream_;
-  inference::ModelInferRequest request_;  // Moved out by ReadPictures().
+  // ReadPictures() moves the contents out of this message.
+  inference::ModelInferRequest request_;
   std::unique_ptr<call::Pictures> pictures_;
   const std::string id_;
   const bool wants_final_mark_;

@@ -19,8 +19,8 @@ namespace sfmamba::rpc {
 // error ends the stream and cancels all requests in flight.
 class InferStream {
  public:
-  // The maximum number of requests in flight per stream. At this limit, the
-  // server stops reading.
+  // The maximum number of requests in flight per stream. If this many requests
+  // are in flight, the server stops reading.
   static constexpr int kMaxInFlight = 64;
 
   static StreamCall::Options Options();

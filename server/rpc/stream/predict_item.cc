@@ -6,7 +6,7 @@ namespace sfmamba::rpc {
 
 class PredictItem::ItemCall final : public call::Call {
  public:
-  // `serving` is OK, or the error to answer the request with.
+  // If `serving` is an error, the request is answered with this error.
   ItemCall(PredictItem* item, absl::Status serving)
       : item_(item), serving_(std::move(serving)) {
     info_ = item->info_;

@@ -40,8 +40,8 @@ class PredictItem : public StreamItem {
   // Parses the request like call::Call::ReadPictures(). Called once.
   virtual std::unique_ptr<call::Pictures> ReadPictures(
       int max_images, call::Message* request) = 0;
-  // Sets answer_ or stream_error_ from the arguments of call::Call::Finish().
-  // Called once.
+  // Sets answer_ to the response, or sets stream_error_. The arguments are the
+  // arguments of call::Call::Finish(). Called once.
   virtual void Answer(const absl::Status& status, call::EncodedResults* results,
                       call::Message* rest) = 0;
 

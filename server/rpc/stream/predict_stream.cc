@@ -28,7 +28,8 @@ using call::WireExtent;
 using call::WireType;
 using Proto = v1::StreamPredictRequest;
 
-constexpr int kMaxCorrelationId = 128;  // Characters.
+// The maximum length of a correlation id in characters.
+constexpr int kMaxCorrelationId = 128;
 
 v1::StreamPredictResponse ErrorResponse(const std::string& correlation_id,
                                         const absl::Status& error) {
@@ -91,7 +92,7 @@ class VisionItem final : public PredictItem {
   const bool in_order_;
 };
 
-// A message that is not a valid request. The response is an error.
+// A message that is not a valid request. It is answered with an error.
 class RefusedItem final : public StreamItem {
  public:
   RefusedItem(std::string correlation_id, bool in_order,
@@ -131,7 +132,8 @@ absl::Status CheckItem(const StreamMessage& message, StreamCall* stream) {
   return absl::OkStatus();
 }
 
-constexpr int64_t kMaxText = 1024;  // Maximum bytes of a text field.
+// The maximum size of the correlation id or the configuration in bytes.
+constexpr int64_t kMaxText = 1024;
 
 absl::Status CopyText(WireCursor* cursor, const char* name, std::string* text) {
   int64_t length = 0;
@@ -145,8 +147,8 @@ absl::Status CopyText(WireCursor* cursor, const char* name, std::string* text) {
                                                     : NotParsed();
 }
 
-// Reads the value of the field with tag `tag` into `message`. For the inner
-// request, only sets `request` to the range of its bytes.
+// Reads the value of the field with tag `tag` into `message`. If the field is
+// the inner request, only sets `request` to the range of its bytes.
 absl::Status ReadField(WireCursor* cursor, uint32_t tag, StreamMessage* message,
                        WireExtent* request) {
   const uint32_t number = call::NumberOf(tag);

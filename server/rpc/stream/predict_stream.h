@@ -21,8 +21,10 @@ struct StreamMessage {
   std::string correlation_id;
   v1::StreamPredictRequest::RequestCase kind =
       v1::StreamPredictRequest::REQUEST_NOT_SET;
-  v1::StreamConfig config;   // Set if `kind` is kConfig.
-  grpc::ByteBuffer request;  // Otherwise, the bytes of the inner request.
+  // The configuration, if `kind` is kConfig.
+  v1::StreamConfig config;
+  // The bytes of the inner request, if the message contains one.
+  grpc::ByteBuffer request;
 };
 
 // Moves the bytes of `received` into `message`, which must be new. Does not

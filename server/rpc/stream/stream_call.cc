@@ -67,7 +67,7 @@ StreamCall::Item* StreamCall::Admit(
     End(taken->status());
     return nullptr;
   }
-  // Messages that arrive while the stream ends are not answered.
+  // If a request arrives while the stream ends, it is not answered.
   if (**taken == nullptr || end_.has_value()) return nullptr;
   items_.emplace_back();
   items_.back().item = std::move(**taken);
@@ -84,7 +84,7 @@ void StreamCall::SetMaxInFlight(int max_in_flight) {
 
 bool StreamCall::IsInFlight(absl::string_view id) {
   absl::MutexLock lock(&mu_);
-  // Ignores the response that is being sent. The client may already have
+  // Ignores a request whose response is being sent. The client may already have
   // received the response and may reuse the id.
   const Item* const sending = sending_;
   return std::any_of(items_.begin(), items_.end(),
@@ -261,7 +261,8 @@ StreamCall* StreamSet::Start(const std::shared_ptr<StreamCall>& stream) {
 }
 
 void StreamSet::Tick(bool draining) {
-  // Tick() is called without the mutex because it may end the stream.
+  // Tick() may end the stream, which needs the mutex. The mutex is therefore
+  // not held during the calls.
   std::vector<std::shared_ptr<StreamCall>> streams;
   {
     absl::MutexLock lock(&mu_);

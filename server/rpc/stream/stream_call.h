@@ -46,10 +46,12 @@ class StreamItem {
   // is called.
   virtual void Cancel() = 0;
 
-  // Returns the id that the client gave to the request. The id never changes.
+  // Returns the id that the client gave to the request. Always returns the same
+  // id.
   virtual const std::string& id() const = 0;
-  // Returns true if the response must be sent after the responses of all
-  // earlier items with in_order(). The value never changes.
+  // If this method returns true, the response is sent only after the responses
+  // of all earlier items whose in_order() is also true. The returned value
+  // never changes.
   virtual bool in_order() const = 0;
 
   // Returns the message to send. Valid after `done` was called.
@@ -93,7 +95,7 @@ class StreamCall final
   // The maximum time for which a stream may be idle. A stream is idle while no
   // request is in flight.
   static constexpr absl::Duration kMostIdle = absl::Minutes(10);
-  // The maximum idle time while the server drains.
+  // The maximum idle time of a stream while the server drains.
   static constexpr absl::Duration kMostIdleDraining = absl::Seconds(1);
 
   static constexpr int kAlwaysInFlight = 64;
@@ -101,9 +103,10 @@ class StreamCall final
 
   struct Options {
     observability::Method method = {};  // Counts requests under this method.
-    int max_in_flight = 1;              // At least 1.
-    // The message that is sent when the server starts to drain. Nothing is sent
-    // if the buffer is not valid.
+    // The initial limit for requests in flight, at least 1.
+    int max_in_flight = 1;
+    // The message that is sent when the server starts to drain. If the buffer
+    // is not valid, no message is sent.
     grpc::ByteBuffer draining_notice;
     // Returns OK, or the error with which new requests are answered.
     std::function<absl::Status()> serving;
@@ -112,10 +115,10 @@ class StreamCall final
     StreamRights rights;
   };
 
-  // Interprets a message of the client. Returns the request in the message.
-  // Returns null if the message is not a request, for example if it sets
-  // options. Returns an error if the stream must end with this error. Called
-  // for one message at a time, in order of arrival.
+  // Interprets a message of the client. Returns the request that the message
+  // contains. Returns null if the message is not a request, for example if the
+  // message sets options. If a returned status is an error, the stream ends
+  // with this error. Called for one message at a time, in order of arrival.
   using Take = absl::AnyInvocable<absl::StatusOr<std::unique_ptr<StreamItem>>(
       StreamCall& stream, grpc::ByteBuffer* received)>;
 
@@ -166,11 +169,11 @@ class StreamCall final
   void ItemDone(Item* item) ABSL_LOCKS_EXCLUDED(mu_);
   // Removes an item from items_.
   Item Remove(Item* item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Removes and returns the finished items of an abandoned stream. Their
-  // responses will not be sent.
+  // Removes the items whose responses are ready but will not be sent, and
+  // returns them. Called after Abandon().
   std::vector<Item> RemoveUnsent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Destroys the items without holding the mutex. The items then no longer
-  // count as in flight, so that other requests can be read.
+  // Destroys the items. The mutex is not held meanwhile. The items then no
+  // longer count as in flight, so that other requests can be read.
   void Destroy(std::vector<Item> items) ABSL_LOCKS_EXCLUDED(mu_);
   // Stops reading requests. The call ends with `status` when no request is in
   // flight.
@@ -180,8 +183,8 @@ class StreamCall final
   void Abandon(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Executes all pending steps, on one thread at a time. Releases the mutex
-  // during each step, because gRPC may call back immediately. Every method that
-  // changes the state must call Pump() at the end.
+  // during each step, because gRPC may call a method of this object during the
+  // step. Every method that changes the state must call Pump() at the end.
   void Pump() ABSL_UNLOCK_FUNCTION(mu_);
   // Returns the next step to execute, or null.
   absl::AnyInvocable<void()> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -196,19 +199,21 @@ class StreamCall final
   const Options options_;
   Take take_;
 
-  grpc::ByteBuffer received_;  // Filled by the current read.
+  // gRPC stores the message of the current read here.
+  grpc::ByteBuffer received_;
 
   absl::Mutex mu_;
   std::shared_ptr<StreamCall> self_ ABSL_GUARDED_BY(mu_);
   bool pumping_ ABSL_GUARDED_BY(mu_) = false;
   bool reading_ ABSL_GUARDED_BY(mu_) = false;
-  // The client sends no more messages.
+  // True if the client sends no more messages.
   bool read_all_ ABSL_GUARDED_BY(mu_) = false;
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool abandoned_ ABSL_GUARDED_BY(mu_) = false;
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
-  // The status with which the call ends when no request is in flight. If empty,
-  // the call ends with OK after the client has closed its side.
+  // The status with which the call ends when no request is in flight. If this
+  // member is empty, the call ends with OK after the client has closed its
+  // side.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
   int max_in_flight_ ABSL_GUARDED_BY(mu_);
   enum class Notice { kNone, kDue, kSent };
@@ -216,11 +221,12 @@ class StreamCall final
   absl::Time idle_since_ ABSL_GUARDED_BY(mu_);
 
   int in_flight_ ABSL_GUARDED_BY(mu_) = 0;
-  // The total size of the messages in flight.
+  // The total size in bytes of the requests in flight.
   int64_t message_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   // The items whose responses were not sent yet, in order of arrival.
   std::list<Item> items_ ABSL_GUARDED_BY(mu_);
-  // The finished but unsent items, in order of completion.
+  // The items whose responses are ready but not sent yet, in order of
+  // completion.
   std::deque<Item*> done_ ABSL_GUARDED_BY(mu_);
   Item* sending_ ABSL_GUARDED_BY(mu_) = nullptr;
 };

@@ -13,11 +13,10 @@
 namespace sfmamba::rpc {
 namespace {
 
-// Sets the bytes of an image. The bytes may lie in several slices of the
-// received message. If so, the bytes of an encoded image are joined
-// immediately, because its header is read before the request is admitted.
-// ImageSource::fetch joins the bytes of a pixel buffer later. The bytes of a
-// tensor are not joined.
+// Sets the bytes of an image. The bytes may lie in several slices (buffers) of
+// the received message. If so, an encoded image is joined into one buffer
+// immediately, because its header is read before the request is admitted. A
+// pixel buffer is joined later, by ImageSource::fetch. A tensor is not joined.
 struct Set {
   PictureBytes* pictures;
   std::function<void()>* fetch;
@@ -31,7 +30,8 @@ struct Set {
   }
   void operator()(image::PixelBuffer& image) const { Replace(&image.data); }
   void operator()(image::InputTensor& image) const {
-    if (image.data.empty()) return;  // The field was not sent.
+    // An empty value means that the field was not sent.
+    if (image.data.empty()) return;
     const int64_t index = call::ExtentIndex(image.data);
     if (!pictures->CrossesSlices(index)) {
       image.data = pictures->View(index);
@@ -42,7 +42,8 @@ struct Set {
   }
 
   void Replace(absl::string_view* bytes) const {
-    if (bytes->empty()) return;  // The field was not sent.
+    // An empty value means that the field was not sent.
+    if (bytes->empty()) return;
     const int64_t index = call::ExtentIndex(*bytes);
     *bytes = pictures->View(index);
     if (!pictures->CrossesSlices(index)) return;

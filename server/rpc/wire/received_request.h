@@ -21,15 +21,17 @@ namespace sfmamba::rpc {
 // The bytes of a message as gRPC received them, in one or more buffers called
 // slices.
 //
-// The last reference to the memory must be a grpc::ByteBuffer (`owner`) and not
-// a grpc::Slice. In gRPC 1.51, grpc_slice_unref() does not create an ExecCtx.
-// If gRPC is low on memory, this function then dereferences a null pointer on
-// threads outside gRPC.
+// The grpc::ByteBuffer `owner` must be the last reference to the memory, so it
+// is destroyed after the slices. In gRPC 1.51, grpc_slice_unref() does not
+// create an ExecCtx. If a slice were the last reference and gRPC is low on
+// memory, this function would dereference a null pointer on threads outside
+// gRPC.
 struct MessageSlices {
   // Moves the bytes out of `message`, which is empty afterwards.
   explicit MessageSlices(grpc::ByteBuffer* message);
 
-  grpc::ByteBuffer owner;  // First, so that it is destroyed after the slices.
+  // This member comes first, so that it is destroyed after the slices.
+  grpc::ByteBuffer owner;
   std::vector<grpc::Slice> slices;
   std::vector<absl::string_view> parts;  // Views of the slices, in order.
   bool ok = true;
@@ -40,8 +42,9 @@ struct MessageSlices {
 class PictureBytes {
  public:
   PictureBytes() = default;
-  // `slices` contain a message. The bytes of picture i are at `extents[i]` of
-  // this message, in ascending order. Shares the memory of the slices.
+  // `slices` contain a message. `extents[i]` is the range of bytes of picture i
+  // in this message. The ranges must be in ascending order. This object and the
+  // caller share the memory of the slices.
   PictureBytes(absl::Span<const grpc::Slice> slices,
                absl::Span<const call::WireExtent> extents);
 
@@ -67,9 +70,11 @@ class PictureBytes {
  private:
   struct Field {
     size_t length = 0;
-    grpc::ByteBuffer owner;           // Destroyed after the pieces.
+    // This member is destroyed after the pieces.
+    grpc::ByteBuffer owner;
     std::vector<grpc::Slice> pieces;  // Empty after Join().
-    std::unique_ptr<char[]> joined;   // Null if there is only one piece.
+    // The buffer for Join(). Null if the picture lies in one slice.
+    std::unique_ptr<char[]> joined;
   };
   std::vector<Field> fields_;
 };
