@@ -18,9 +18,9 @@
 
 namespace sfmamba::admin {
 
-// Returns the name of a caller for the log. The name is "NAME at PEER" if the
-// caller has a token. Otherwise the name is `peer`, which is in gRPC's
-// notation, such as "ipv4:127.0.0.1:5000".
+// Returns the name of a caller for the log. If the caller has a token, this is
+// "NAME at PEER". Otherwise it is only `peer`, which is in gRPC's notation,
+// such as "ipv4:127.0.0.1:5000".
 std::string WhoIs(const security::Caller& caller, const std::string& peer);
 
 // The parsed name of a model or of one version of a model. A model is named
@@ -30,9 +30,9 @@ struct Target {
   std::string id;
   std::optional<int64_t> version;
 };
-// Parses the name of a model or version. Returns INVALID_ARGUMENT with field
-// `field` if `name` has another form. Returns NOT_FOUND if {n} is not a version
-// number.
+// Parses the name of a model or version (see Target). If `name` does not have
+// one of the forms of a Target, returns INVALID_ARGUMENT with field `field`. If
+// {n} is not a version number, returns NOT_FOUND.
 absl::StatusOr<Target> ParseTarget(absl::string_view name,
                                    absl::string_view field);
 
@@ -68,8 +68,8 @@ class ModelChanges {
   void StartDraining() { draining_.store(true); }
 
   // `name` is the name of a model or version (see Target). `field` is the field
-  // of the request that contains `name`. A load ends with CANCELLED if its
-  // caller disconnects.
+  // of the request that contains `name`. If the caller disconnects, a load ends
+  // with CANCELLED.
   void Load(const std::string& who, absl::string_view name,
             absl::string_view field, std::optional<v1::Batching> batching,
             Done done);
@@ -81,12 +81,15 @@ class ModelChanges {
   absl::Status SetLabel(const std::string& who, absl::string_view model,
                         const std::string& label, int64_t version);
 
-  // Logs a change of another kind, such as "settings".
+  // Logs a change that is not made through this object, or a change that failed
+  // before it began. `action` is the kind of change, such as "settings" or
+  // "load".
   void Log(const std::string& who, absl::string_view action,
            absl::string_view what, const absl::Status& status) const;
 
  private:
-  // Returns the result of ParseTarget(). Returns an error if the server drains.
+  // Returns the result of ParseTarget(). If the server drains, returns
+  // UNAVAILABLE instead.
   absl::StatusOr<Target> TargetOf(absl::string_view name,
                                   absl::string_view field) const;
   // Returns a callback that logs the change and then calls `done`.

@@ -72,8 +72,8 @@ absl::Status RuntimeSettings::AddChanges(
     changes->push_back({*std::move(loaded), limits});
     any = true;
   }
-  // If no version is loaded, returns the reason why the named version is not
-  // loaded.
+  // If no matching version is loaded, returns the reason why the version from
+  // Find() is not loaded.
   return any ? absl::OkStatus() : (*found)->Loaded().status();
 }
 

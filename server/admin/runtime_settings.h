@@ -29,8 +29,8 @@ class RuntimeSettings {
         set_trace_ratio_(std::move(set_trace_ratio)),
         settings_(std::move(settings)) {}
 
-  // Applies the settings that are set in `changes`. If one setting cannot be
-  // changed, applies none and returns an error with the field:
+  // Applies the settings that are set in `changes`. If one of them cannot be
+  // changed, applies none and returns an error that names the field:
   // - INVALID_ARGUMENT: the value is wrong.
   // - UNIMPLEMENTED: tracing is off.
   // - NOT_FOUND or UNAVAILABLE: the model does not exist or is not ready.
@@ -42,10 +42,12 @@ class RuntimeSettings {
  private:
   struct QueueChange {
     std::shared_ptr<repository::LoadedModel> model;
-    v1::QueueLimits limits;  // 0 leaves a limit unchanged.
+    // The new limits. The value 0 leaves a limit unchanged.
+    v1::QueueLimits limits;
   };
 
-  // Appends a change for each loaded version that `limits` names.
+  // Appends one change for each loaded version of the model that `limits`
+  // names.
   absl::Status AddChanges(const v1::QueueLimits& limits,
                           std::vector<QueueChange>* changes) const;
 
