@@ -187,7 +187,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::steady_timer timer_;
 
   bool is_reading_ = false;
-  bool peer_closed_ = false;  // The client has closed its sending side.
+  bool peer_closed_ = false;  // True if the client sends no more.
   std::vector<char> record_;  // The bytes last read through TLS.
   std::string in_;  // Received bytes that the reader has not consumed.
   std::optional<RequestReader> reader_;
@@ -196,7 +196,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // These members belong to the request that is being answered.
   std::shared_ptr<Call> call_;
-  Headers headers_;  // From HttpOptions::headers.
+  Headers headers_;  // The result of HttpOptions::headers.
   bool is_head_ = false;
   bool keep_alive_ = false;
   Room::Hold answer_hold_;

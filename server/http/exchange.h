@@ -14,12 +14,17 @@
 namespace sfmamba::http {
 
 struct HttpRequest {
-  std::string method;  // In upper case, such as "GET".
-  std::string path;    // Percent-decoded, without the query.
-  std::multimap<std::string, std::string> query;    // Percent-decoded.
-  std::multimap<std::string, std::string> headers;  // Names in lower case.
-  std::string body;                                 // The complete body.
-  std::string peer;  // In gRPC's notation, such as "ipv4:127.0.0.1:5000".
+  // The HTTP method in upper case, such as "GET".
+  std::string method;
+  // The path after percent-decoding, without the query.
+  std::string path;
+  // The query parameters after percent-decoding.
+  std::multimap<std::string, std::string> query;
+  // The names of the headers are in lower case.
+  std::multimap<std::string, std::string> headers;
+  std::string body;  // The complete body.
+  // The client's address in gRPC's notation, such as "ipv4:127.0.0.1:5000".
+  std::string peer;
   // The time when the complete request had arrived, from base::SteadyNow().
   absl::Time came = absl::InfiniteFuture();
   security::Caller caller;  // Set by HttpOptions::admit.
@@ -46,7 +51,8 @@ struct HttpResponse {
 // The reason why a request is refused before it reaches the handler.
 struct Refusal {
   int status;
-  std::string message;  // What was received and what was expected.
+  // Says what was received and what was expected.
+  std::string message;
 };
 
 // A complete HTTP request and the obligation to respond to it.

@@ -17,11 +17,16 @@ namespace {
 
 // Values for zlib's argument windowBits. The value 15 is the largest window
 // size. The number that is added selects the format.
-constexpr int kGzipFormat = 15 + 16;    // The gzip format.
-constexpr int kEitherFormat = 15 + 32;  // The gzip or zlib format.
-constexpr int kMemoryLevel = 8;         // zlib's default for memLevel.
-constexpr size_t kPiece = 64 << 10;     // Bytes decompressed at once.
-constexpr int64_t kMostTimes = 1040;    // zlib's maximum compression ratio.
+// The format is gzip.
+constexpr int kGzipFormat = 15 + 16;
+// zlib detects whether the format is gzip or zlib.
+constexpr int kEitherFormat = 15 + 32;
+// zlib's default for the argument memLevel.
+constexpr int kMemoryLevel = 8;
+// The number of bytes that are decompressed at once.
+constexpr size_t kPiece = 64 << 10;
+// The maximum compression ratio of zlib.
+constexpr int64_t kMostTimes = 1040;
 
 }  // namespace
 

@@ -28,9 +28,11 @@ inline HttpResponse PlainRefusal(int status, const std::string& message) {
 // Settings of an HTTP port. A number in parentheses, such as (431), is the HTTP
 // status of a request that exceeds the limit.
 struct HttpOptions {
-  std::string what = "the HTTP port";  // Names the port in errors.
+  // The name of the port in errors.
+  std::string what = "the HTTP port";
   std::string host;
-  int port = 0;  // 0 selects a free port.
+  // If the number is 0, the system selects a free port.
+  int port = 0;
 
   // The TLS settings. If null, connections are plaintext.
   std::shared_ptr<TlsContext> tls;  // Must not be shared with other ports.

@@ -105,7 +105,7 @@ class HttpServer::Port {
   Connection::Environment environment_;
   Connections connections_;
 
-  server::FairPool pool_;  // Calls handler_.
+  server::FairPool pool_;  // The threads that call handler_.
   // This member comes last because the thread uses all members above.
   std::thread thread_;
 };

@@ -55,7 +55,8 @@ class HttpServer {
   int64_t held_bytes() const;
 
  private:
-  class Port;  // Keeps Asio out of this header.
+  // A separate class, so that this header does not include Asio.
+  class Port;
 
   explicit HttpServer(std::unique_ptr<Port> port);
 

@@ -114,7 +114,7 @@ Refusal RequestReader::RefusalOf(Error error) const {
 
 void RequestReader::Refuse(int status, std::string message, Error& error) {
   refusal_ = {status, std::move(message)};
-  error = BeastError::bad_value;  // Stops the parser.
+  error = BeastError::bad_value;  // This error stops the parser.
 }
 
 void RequestReader::on_request_impl(boost::beast::http::verb, Text method,
@@ -131,7 +131,8 @@ void RequestReader::on_request_impl(boost::beast::http::verb, Text method,
 
 void RequestReader::on_field_impl(Field field, Text name, Text value,
                                   Error& error) {
-  if (is_header_done()) return;  // The field is a trailer.
+  // A field after the headers is a trailer. Trailers are ignored.
+  if (is_header_done()) return;
   const std::string text(value);
   if (field == Field::expect) {
     if (!absl::EqualsIgnoreCase(text, "100-continue")) {
