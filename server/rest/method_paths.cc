@@ -61,8 +61,8 @@ bool MethodPaths::Rule::Matches(absl::string_view path,
     if (!variable.second.empty()) {
       if (!absl::StartsWith(value, Folder()) ||
           !absl::ConsumeSuffix(&value, pieces[i + 1]) ||
-          // If the template does not end in a verb, such as ":classify", the
-          // name in the path must not contain a colon.
+          // A template without a verb (such as ":classify") at its end does not
+          // match a name that contains a colon.
           (pieces[i + 1].empty() && absl::StrContains(value, ":"))) {
         return false;
       }

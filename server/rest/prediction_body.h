@@ -49,10 +49,12 @@ bool IsPicture(absl::string_view body);
 // whatever the Content-Type is. JSON is detected by its first character,
 // because curl sends JSON with another type.
 enum class BodyForm {
-  kPicture,   // One picture. This is the form if no other form fits.
-  kForm,      // A multipart/form-data body with pictures and fields.
-  kJson,      // application/json.
-  kProtobuf,  // application/x-protobuf or application/protobuf.
+  kPicture,  // One picture. This is the form if no other form fits.
+  kForm,     // A multipart/form-data body with pictures and fields.
+  kJson,     // A request message in JSON (application/json).
+  // A request message in protobuf (application/x-protobuf or
+  // application/protobuf).
+  kProtobuf,
 };
 BodyForm FormOf(absl::string_view content_type, absl::string_view body);
 

@@ -37,8 +37,8 @@ bool HasParameters(const FieldDescriptor& field) {
 }
 
 // Appends the names of the parameters for the fields of `type`. Each name
-// starts with `prefix`. Skips a nested message whose type is also the type of a
-// message in `messages`, because Names() adds the fields of that message
+// starts with `prefix`. If `messages` contains a message of the same type as a
+// nested message, skips the nested message, because Names() adds these fields
 // separately.
 void AddNames(const Descriptor& type, const std::string& prefix,
               const std::vector<Message*>& messages,

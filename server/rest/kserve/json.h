@@ -46,7 +46,8 @@ struct InferJson {
   // - The parameters that exist only in REST.
   // - The model's name and version, which are in the path.
   inference::ModelInferRequest message;
-  std::vector<InputData> inputs;  // One for each input of the message.
+  // One element for each input of the message.
+  std::vector<InputData> inputs;
   OutputForms outputs;
 };
 

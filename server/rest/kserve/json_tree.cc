@@ -92,7 +92,7 @@ class Reader {
     if (!in_file_) return Pass(elements().AddBytes(value));
     return Pass(elements().AddBase64(value));
   }
-  bool binary(Json::binary_t&) { return false; }  // Never occurs in JSON.
+  bool binary(Json::binary_t&) { return false; }  // JSON has no binary values.
 
   bool start_object(size_t) {
     if (data_depth_ == 0) return Open(Json::object());

@@ -60,7 +60,8 @@ class JsonElements {
 // The parsed JSON of an inference request. The limits are already checked. The
 // values are not interpreted yet.
 struct InferTree {
-  nlohmann::json root;  // An object. Its arrays inputs[i].data are empty.
+  // The root is an object. Its arrays inputs[i].data are empty.
+  nlohmann::json root;
   // The index i and the elements of each array inputs[i].data, in order.
   std::vector<std::pair<size_t, JsonElements>> data;
 };

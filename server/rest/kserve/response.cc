@@ -21,7 +21,8 @@ namespace {
 using base::JsonString;
 using Tensor = inference::packed::ModelInferResponse::InferOutputTensor;
 
-constexpr size_t kLongestNumber = 32;  // Maximum length of a formatted float.
+// The maximum length of a formatted number in characters.
+constexpr size_t kLongestNumber = 32;
 
 template <typename T>
 void AppendNumber(T value, std::string* json) {
