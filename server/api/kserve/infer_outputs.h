@@ -63,7 +63,8 @@ class InferOutputs {
  private:
   struct Image {
     std::vector<std::string> rows;  // One encoded row for each output.
-    int height = 0, width = 0;      // The size of a class map.
+    // The size of the image's class map in pixels.
+    int height = 0, width = 0;
   };
 
   // Returns the shape of output `i`.

@@ -69,8 +69,8 @@ struct InferImages {
 // Finds the images of a request. `parts` is the received message, and `wire`
 // contains the ranges of the elements. `message` must be the parsed
 // InferWire::rest. Stores the index of each image in raw_input_contents of
-// `message`. If the input is typed, also adds an empty `contents`, so that
-// IsRaw() returns false.
+// `message`. If the input's elements arrived in its field `contents`, also adds
+// an empty `contents` to `message`, so that IsRaw() returns false.
 InferImages FindImages(absl::Span<const absl::string_view> parts,
                        const InferWire& wire, int max_images,
                        inference::ModelInferRequest* message);

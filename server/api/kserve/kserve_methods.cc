@@ -36,8 +36,9 @@ void RefuseSharedMemory(const TransportEnvironment&, Method,
 }
 
 // Returns empty trace or log settings, because this server does not have these
-// settings. Returns an error if the request names an unknown model.
-// ModelReadyRequest is used because it has exactly a model name and a version.
+// settings. Returns an error if the request names an unknown model. The request
+// is parsed as a ModelReadyRequest, which has exactly the two needed fields, a
+// model name and a version.
 absl::Status GetSettings(const TransportEnvironment& environment,
                          const inference::ModelReadyRequest& request, Struct*) {
   if (request.name().empty()) return absl::OkStatus();

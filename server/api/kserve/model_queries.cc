@@ -63,9 +63,9 @@ ModelTensor InputOf(const PublishedModel& model,
   return model.encoded ? EncodedInput() : kserve::InputOf(config);
 }
 
-// Returns the maximum number of images in a request. A segmenter accepts only
-// one encoded file per request. Class maps have the sizes of their pictures,
-// but all class maps in a tensor must have the same size.
+// Returns the maximum number of images in a request. Class maps have the sizes
+// of their pictures, but all class maps in a tensor must have the same size. A
+// segmenter therefore accepts only one encoded file per request.
 int MostImages(const PublishedModel& model, const model::ModelConfig& config,
                int max_images) {
   const bool maps = config.task == model::VisionTask::kSegmentation;
@@ -89,9 +89,9 @@ absl::Status DescribeMetadata(const PublishedModel& model,
   return absl::OkStatus();
 }
 
-// Like DescribeMetadata(), and also fills in the batching settings.
-// `max_images` is the image limit of a request. `default_timeout` is the
-// default time that a request may wait in the queue.
+// Fills in the model's name, tensors and batching settings. Returns UNAVAILABLE
+// if the model is not READY. `max_images` is the image limit of a request.
+// `default_timeout` is the default time that a request may wait in the queue.
 absl::Status DescribeConfig(const PublishedModel& model, int max_images,
                             absl::Duration default_timeout,
                             inference::ModelConfig* config) {

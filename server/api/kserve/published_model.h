@@ -45,7 +45,7 @@ std::vector<PublishedModel> ListModels(
 // without the batch dimension. A dimension of -1 may have any size.
 struct ModelTensor {
   absl::string_view name;
-  absl::string_view datatype;  // Such as "FP32".
+  absl::string_view datatype;  // The name of the type, such as "FP32".
   inference::DataType type;
   std::vector<int64_t> dims;
 };

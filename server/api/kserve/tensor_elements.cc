@@ -82,8 +82,8 @@ absl::Status WrongCount(int64_t expected) {
                             " elements, expected as many as the shape has"));
 }
 
-// Reads packed or unpacked numbers into a buffer with room for `count`
-// elements.
+// Reads numbers in protobuf's packed or unpacked encoding. The buffer `to` must
+// have room for `count` elements.
 class NumberReader {
  public:
   NumberReader(const ElementType& type, int64_t count, uint8_t* to)

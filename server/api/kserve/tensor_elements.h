@@ -16,8 +16,8 @@ namespace sfmamba::kserve {
 // The element type of an input. An element of type BYTES is an encoded file.
 // All other types are numbers.
 struct ElementType {
-  absl::string_view name;  // Such as "FP32".
-  int bytes = 0;           // The size of an element. 0 for BYTES.
+  absl::string_view name;  // The name of the type, such as "FP32".
+  int bytes = 0;           // The size of an element in bytes, or 0 for BYTES.
   image::InputTensor::Type type = image::InputTensor::Type::kFloat32;
 
   bool is_bytes() const { return bytes == 0; }

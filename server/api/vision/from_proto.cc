@@ -97,7 +97,8 @@ absl::Status Read(const v1::Image& image, image::ImageSource* result) {
       return Read(image.tensor(),
                   &result->source.emplace<image::InputTensor>());
     default:
-      return absl::OkStatus();  // Rejected later by ValidateImage().
+      // ValidateImage() rejects an image without a source.
+      return absl::OkStatus();
   }
 }
 
