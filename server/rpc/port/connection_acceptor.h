@@ -23,7 +23,7 @@ class ConnectionAcceptor {
   struct Options {
     int max_connections;
     // A new connection is closed immediately if its descriptor number is
-    // `max_descriptor` or higher. Higher numbers are reserved for other
+    // `max_descriptor` or higher. These numbers are reserved for other
     // descriptors of the process.
     int max_descriptor;
     // The maximum time for which sent bytes may remain unacknowledged. After

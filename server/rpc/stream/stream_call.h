@@ -102,7 +102,8 @@ class StreamCall final
   static constexpr int64_t kMostBytes = int64_t{64} << 20;
 
   struct Options {
-    observability::Method method = {};  // Counts requests under this method.
+    // Requests are counted under this method.
+    observability::Method method = {};
     // The initial limit for requests in flight, at least 1.
     int max_in_flight = 1;
     // The message that is sent when the server starts to drain. If the buffer
@@ -131,9 +132,9 @@ class StreamCall final
   // Starts reading. Must be called once.
   void Start();
 
-  // Sends the drain notice once if the server drains. Ends the stream if it was
-  // idle too long or if the caller lost its rights. Must be called
-  // periodically, by a thread that does not belong to gRPC.
+  // If the server drains, sends the drain notice once. Ends the stream if it
+  // was idle for too long or if its caller no longer has the required scope.
+  // Must be called periodically, by a thread that does not belong to gRPC.
   void Tick(bool draining);
 
   void OnReadDone(bool ok) final;

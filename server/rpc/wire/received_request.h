@@ -49,7 +49,8 @@ class PictureBytes {
                absl::Span<const call::WireExtent> extents);
 
   // Returns the bytes of picture `index`. The view is valid until Release(). If
-  // the bytes lie in several slices, the view has no contents before Join().
+  // the bytes lie in several slices, the view refers to a buffer that only
+  // Join() fills.
   absl::string_view View(int64_t index);
   bool CrossesSlices(int64_t index) const {
     return fields_[index].pieces.size() > 1;
