@@ -29,9 +29,9 @@
 namespace sfmamba::http {
 
 // Runs costly steps, such as TLS handshakes, on the loop's thread in short
-// batches. A batch runs at least one step. After `limit`, the batch starts no
-// further step. Between two batches, the loop runs its other ready handlers.
-// Used only by the loop's thread.
+// batches. A batch runs at least one step. When a batch has run for `limit`, it
+// starts no further step. Between two batches, the loop runs its other ready
+// handlers. Used only by the loop's thread.
 class CostlySteps {
  public:
   using Clock = std::chrono::steady_clock;

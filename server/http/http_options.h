@@ -51,10 +51,10 @@ struct HttpOptions {
   // refused.
   int64_t max_body_bytes = 64 << 20;
   // The maximum number of bytes of all request bodies and responses together
-  // (503, with Retry-After). A body counts until its request is answered, and a
-  // response until it is sent. A new body that does not fit is refused. If the
-  // length of a body is known, its bytes are reserved before the body is read.
-  // If the limit is too small for one client to send a body of
+  // (503, with Retry-After). A body counts until its request is answered. A
+  // response counts until it is sent. A new body that does not fit is refused.
+  // If the length of a body is known, its bytes are reserved before the body is
+  // read. If the limit is too small for one client to send a body of
   // `max_body_bytes`, the server uses a larger limit.
   int64_t max_held_bytes = int64_t{256} << 20;
   // The maximum fraction of max_held_bytes that the bodies of one client may
@@ -68,8 +68,8 @@ struct HttpOptions {
   // The time limit for writing a response. The server closes the connection
   // when this time is over.
   absl::Duration answer_time = absl::Seconds(20);
-  // How long a connection may stay open without a request. If zero, a
-  // connection serves one request.
+  // The time for which a connection may stay open without a request. If this
+  // time is zero, each connection serves only one request.
   absl::Duration idle_time = absl::Seconds(60);
   int threads = 2;  // The number of threads that call the handler.
 

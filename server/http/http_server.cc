@@ -45,8 +45,8 @@ constexpr std::chrono::milliseconds kHandshakes{1};
 // time. kBytesASecond is the speed of a handler that reads the body once.
 constexpr absl::Duration kHandlerCost = absl::Milliseconds(1);
 constexpr double kBytesASecond = 2e8;
-// Handler calls that are expected to take longer than this never delay shorter
-// calls. See FairPool::Options::long_piece.
+// If the expected time of a handler call exceeds this time, the call is long.
+// Long calls never delay short calls. See FairPool::Options::long_piece.
 constexpr absl::Duration kLongRead = absl::Milliseconds(10);
 
 int64_t RoomOf(const HttpOptions& options) {
@@ -91,7 +91,7 @@ class HttpServer::Port {
   // Limits the memory of requests and responses. Must outlive all exchanges and
   // connections.
   Room room_;
-  // Shared with the exchanges, which post their responses to this loop.
+  // The event loop. The exchanges share it and post their responses to it.
   std::shared_ptr<asio::io_context> loop_ =
       std::make_shared<asio::io_context>(1);
 
@@ -99,7 +99,7 @@ class HttpServer::Port {
   server::SteadyCondVar drained_now_;  // Signalled when drained_ changes.
   bool drained_ ABSL_GUARDED_BY(mu_) = false;
 
-  // Used only by thread_.
+  // Only thread_ uses the following four members.
   std::list<tcp::acceptor> acceptors_;
   CostlySteps handshakes_{*loop_, kHandshakes};
   Connection::Environment environment_;
