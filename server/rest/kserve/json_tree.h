@@ -62,14 +62,15 @@ class JsonElements {
 struct InferTree {
   // The root is an object. Its arrays inputs[i].data are empty.
   nlohmann::json root;
-  // The index i and the elements of each array inputs[i].data, in order.
+  // Each pair is the index i of an array inputs[i].data and the elements of
+  // this array. The pairs are in order of i.
   std::vector<std::pair<size_t, JsonElements>> data;
 };
 
 // Parses JSON, collects the elements and flattens nested arrays. The elements
 // may have at most `max_raw_bytes` in total. The keys of an object must be
-// unique. The memory use is proportional to the elements plus a few thousand
-// other values. The parser does not recurse. Returns the same errors as
+// unique. Besides the elements, the memory use is limited to a few thousand
+// values. The parser does not recurse. Returns the same errors as
 // ReadInferJson().
 absl::StatusOr<InferTree> ReadInferTree(absl::string_view json,
                                         int64_t max_raw_bytes);
