@@ -101,8 +101,8 @@ struct FillRow {
 
   void operator()(v1::SegmentResult& result) const {
     std::string& map = *result.mutable_raw()->mutable_data();
-    // A map may have several MB, so its bytes are moved and not copied.
     if (result.raw().bytes_per_pixel() == 1) {
+      // A map may have several MB, so its bytes are moved and not copied.
       if (raw) {
         *row = std::move(map);
         return;

@@ -62,7 +62,8 @@ struct InferImages {
   // received message if `copy` is empty. There are no ranges after an error or
   // if there are too many images.
   std::vector<call::WireExtent> extents;
-  // The elements as raw bytes, if the input consists of typed numbers.
+  // The elements as raw bytes, if they arrived as numbers in the field
+  // `contents`.
   std::string copy;
 };
 
