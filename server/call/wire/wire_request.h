@@ -17,10 +17,10 @@ namespace sfmamba::call {
 // SegmentRequest. The functions below create this copy. Parsing therefore never
 // needs more memory than the size of the message.
 //
-// The copy does not contain the bytes of Image.encoded, PixelBuffer.data and
-// Tensor.data. These bytes stay in the received buffers. The copy contains an
-// index in their place. If a field is sent several times, protobuf therefore
-// still decides which value counts.
+// The copy does not contain the bytes of the fields Image.encoded,
+// PixelBuffer.data and Tensor.data. These bytes stay in the received buffers.
+// In the copy, each of these fields contains an index instead. Even if a field
+// is sent several times, protobuf therefore decides which value counts.
 
 struct WireLimits {
   int max_images = 64;
