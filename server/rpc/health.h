@@ -63,7 +63,7 @@ class HealthService final
   using ServingStatus = grpc::health::v1::HealthCheckResponse::ServingStatus;
   class Watcher;
 
-  // Returns SERVICE_UNKNOWN if `name` does not exist.
+  // Returns the status of `name`, or SERVICE_UNKNOWN if `name` does not exist.
   ServingStatus StatusOf(const std::string& name) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Sends the status of `name` to its watchers if the status has changed.

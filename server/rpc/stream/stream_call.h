@@ -147,8 +147,8 @@ class StreamCall final
   // Sets the maximum number of requests in flight. May be called only by the
   // Take function.
   void SetMaxInFlight(int max_in_flight) ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns true if a request with this id is in flight and its response is not
-  // being sent.
+  // Returns true if a request with this id is in flight. Ignores a request
+  // whose response is already being sent.
   bool IsInFlight(absl::string_view id) ABSL_LOCKS_EXCLUDED(mu_);
   // Counts and logs an invalid message. Returns the error for the client.
   absl::Status Record(const absl::Status& error) const;
