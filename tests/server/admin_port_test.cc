@@ -1,4 +1,4 @@
-// Tests how the administration port is guarded.
+// Tests which clients may use the administration port.
 
 #include <memory>
 

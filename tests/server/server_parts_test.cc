@@ -1,4 +1,5 @@
-// A server makes its parts, and ends them, as its configuration says.
+// Tests which parts a server creates for its configuration, and how it ends
+// them.
 
 #include <unistd.h>
 
@@ -41,7 +42,7 @@ class ServerPartsTest : public testing::Test {
     v1::ClassifyResponse response;
     return server.stub().Classify(&context, GreyRequest(1), &response);
   }
-  // For a server of its own without HTTP, on free ports.
+  // Returns options for a separate server without HTTP, on free ports.
   static Server::Options OptionsOf(const v1::ServerConfig& config) {
     Server::Options options;
     options.config = WithDefaults(config);
@@ -50,7 +51,7 @@ class ServerPartsTest : public testing::Test {
     options.config.set_http_port(-1);
     return options;
   }
-  // How many threads of this process have the name.
+  // Returns how many threads of this process have this name.
   static int Threads(const std::string& name) {
     int count = 0;
     for (const auto& task :
@@ -279,7 +280,7 @@ TEST_F(ServerPartsTest, HttpIsRefusedBeforeItsConnectionsAreCut) {
   Join(stopper, "the end of Shutdown()");
 }
 
-// A plain client: one connection at a time, no retries, no health checks.
+// This client has one connection, no retries and no health checks.
 TEST_F(ServerPartsTest, AClientIsToldToGoElsewhereWhileItsCallsAreAnswered) {
   RunningServer server(config_);
   server.gate().Close();
@@ -292,7 +293,7 @@ TEST_F(ServerPartsTest, AClientIsToldToGoElsewhereWhileItsCallsAreAnswered) {
   server.gate().WaitForBatch();
   EXPECT_EQ(server.channel()->GetState(false), GRPC_CHANNEL_READY);
   std::thread stopper([&server] { EXPECT_TRUE(server.server().Shutdown()); });
-  // The GOAWAY comes although a call is still open.
+  // The client receives GOAWAY although a call is still open.
   WaitUntil(
       [&server] {
         return server.channel()->GetState(false) != GRPC_CHANNEL_READY;
@@ -318,7 +319,7 @@ TEST_F(ServerPartsTest, ADrainTakesTheTimeOfEachOfItsSteps) {
   EXPECT_GE(base::SteadyNow() - start, 3 * kStep);
 }
 
-// Nobody can have connected.
+// The ports are not open yet, so no client can be connected.
 TEST_F(ServerPartsTest, AServerThatLoadsStopsWithoutADelay) {
   Server::Options options = OptionsOf(config_);
   base::ToProto(absl::Hours(1), options.config.mutable_drain_delay());

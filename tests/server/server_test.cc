@@ -31,7 +31,8 @@ class ServerTest : public testing::Test {
     WriteModel(config_.model_repository(), "fake", "1");
   }
 
-  // What Check says of `name`; SERVICE_UNKNOWN for NOT_FOUND.
+  // Returns Check's answer for `name`. Returns SERVICE_UNKNOWN if Check fails
+  // with NOT_FOUND.
   static HealthCheckResponse::ServingStatus Check(RunningServer& server,
                                                   const std::string& name) {
     grpc::ClientContext context;
@@ -55,7 +56,7 @@ class ServerTest : public testing::Test {
   v1::ServerConfig config_;
 };
 
-// A Watch of `name`.
+// A Watch call for `name`.
 class Watch {
  public:
   Watch(RunningServer& server, const std::string& name) {
@@ -64,7 +65,7 @@ class Watch {
     reader_ = server.health().Watch(&context_, request);
   }
 
-  // Blocks until the next; UNKNOWN when the stream has ended.
+  // Waits for the next status. Returns UNKNOWN if the stream has ended.
   HealthCheckResponse::ServingStatus Next() {
     TimeLimit limit("what a watch is told next");
     HealthCheckResponse response;
@@ -125,7 +126,7 @@ TEST_F(ServerTest, IsNotAliveWhileABatchHangs) {
   EXPECT_EQ(server.WaitForSum("sfmamba_model_alive", {}, 0), 0);
   server.gate().Open();
   Join(caller, "the end of the call");
-  // The answer goes out just before the batch has ended.
+  // The server sends the answer shortly before the batch ends.
   const absl::Time give_up = absl::Now() + absl::Seconds(30);
   while (Check(server, "liveness") != HealthCheckResponse::SERVING &&
          absl::Now() < give_up) {
@@ -264,7 +265,8 @@ TEST_F(ServerTest, ShutdownGivesUpAfterTheTimeout) {
     grpc::ClientContext context;
     v1::ClassifyResponse response;
     status = server.stub().Classify(&context, GreyRequest(1), &response);
-    server.gate().Open();  // The model itself cannot be stopped.
+    // A running batch cannot be stopped, so the test lets it end.
+    server.gate().Open();
   });
   server.gate().WaitForBatch();
   EXPECT_FALSE(server.server().Shutdown());
@@ -279,7 +281,8 @@ TEST_F(ServerTest, APortInUseIsNamed) {
   Server::Options options;
   options.config = WithDefaults(config_);
   options.config.set_metrics_port(0);
-  options.config.set_http_port(-1);  // The default one may be in use.
+  // The default HTTP port may be in use.
+  options.config.set_http_port(-1);
   options.config.set_port(first.server().port());
   absl::Status status = Server::Start(options, &log).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);

@@ -18,9 +18,10 @@
 
 namespace sfmamba::call {
 
-// How a FakeCall ended. Outlives its call.
+// Records how a FakeCall ended. Must outlive the call.
 struct FakeEnding {
-  // Waits for the end, under a limit.
+  // Waits until the call has ended and returns its status. Fails after a time
+  // limit.
   const absl::Status& Wait() {
     WaitFor(ended, "the end of the call");
     return status;
@@ -28,12 +29,15 @@ struct FakeEnding {
 
   absl::Notification ended;
   absl::Status status;
-  std::string response;               // Serialized, if status is OK.
-  absl::AnyInvocable<void()> sent;    // The client takes the response.
-  absl::AnyInvocable<void()> cancel;  // The client goes away.
+  // The serialized response if `status` is OK.
+  std::string response;
+  // A test calls this to say that the client has taken the response.
+  absl::AnyInvocable<void()> sent;
+  // A test calls this to say that the client has gone away.
+  absl::AnyInvocable<void()> cancel;
 };
 
-// A call without a transport.
+// A call that needs no transport.
 class FakeCall final : public Call {
  public:
   FakeCall(grpc::ByteBuffer request, FakeEnding* ending,
@@ -62,7 +66,7 @@ class FakeCall final : public Call {
     ending_.status = status;
     if (status.ok()) ending_.response = absl::StrJoin(results_.Take(*rest), "");
     ending_.sent = std::move(sent);
-    ending_.ended.Notify();  // Aborts if called twice.
+    ending_.ended.Notify();  // Notify() aborts if it is called twice.
   }
 
  private:

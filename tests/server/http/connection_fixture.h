@@ -23,14 +23,16 @@ inline HttpResponse Text(std::string text) {
   return response;
 }
 
-// More than any socket takes without a reader.
+// Returns a response that is larger than any socket buffers for a client that
+// does not read.
 inline HttpResponse Large() {
   HttpResponse response;
   response.body.assign(64, std::string(1 << 20, 'x'));
   return response;
 }
 
-// Keeps the requests to /a, for the test to answer; others get "other".
+// Keeps requests for /a until the test answers them. Answers other requests
+// with "other".
 class ConnectionTest : public testing::Test {
  protected:
   void Start() {
@@ -47,7 +49,7 @@ class ConnectionTest : public testing::Test {
     server_ = *std::move(server);
   }
 
-  // The next request to /a.
+  // Waits for the next request for /a and returns it.
   std::unique_ptr<Exchange> Next() {
     TimeLimit limit("a request over HTTP");
     const auto any = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {

@@ -1,5 +1,5 @@
-// How long and how much a client may hold: answers that it does not read,
-// bodies that come slowly or find no room, idle connections.
+// Tests limits of time and memory: for answers that the client does not read,
+// for bodies that arrive slowly or find no room, and for idle connections.
 
 #include <memory>
 #include <string>
@@ -36,10 +36,10 @@ TEST_F(ConnectionLimitsTest, AClientThatSendsAndDoesNotReadIsReadNoFurther) {
   Start();
   RawClient client(server_->port(), 4096);
   client.Send(kGet);
-  // Is notified when the server ends, too.
+  // `sent` is shared, because the server also notifies it when the server ends.
   const auto sent = std::make_shared<absl::Notification>();
   Next()->Answer(Large(), [sent] { sent->Notify(); });
-  constexpr int64_t kMuch = 64 << 20;  // More than the sockets hold.
+  constexpr int64_t kMuch = 64 << 20;  // More than the sockets buffer.
   EXPECT_LT(client.SendWhileItIsRead(kMuch), kMuch);
   EXPECT_FALSE(sent->HasBeenNotified());
   EXPECT_EQ(Other(), "other");
@@ -117,7 +117,8 @@ TEST_F(ConnectionLimitsTest, ARefusedClientThatSendsOnIsCutOff) {
   const std::string part(1 << 20, 'x');
   int parts = 0;
   while (client.Send(part)) ++parts;
-  EXPECT_LT(parts, 64);  // Four, and what the sockets hold.
+  // The server reads about four parts, and the sockets buffer some more.
+  EXPECT_LT(parts, 64);
 }
 
 TEST_F(ConnectionLimitsTest, ARefusedClientThatStaysIsCutOffSoon) {

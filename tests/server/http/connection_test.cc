@@ -1,4 +1,5 @@
-// Requests that are answered later, and clients that do not wait for it.
+// Tests requests that are answered later, and clients that disconnect before
+// the answer.
 
 #include "server/http/connection.h"
 
@@ -50,7 +51,6 @@ TEST_F(ConnectionTest, AnExchangeThatEndsUnansweredIsA500) {
   EXPECT_TRUE(absl::EndsWith(client.ReadAnswer(), "next"));
 }
 
-// H4.
 TEST_F(ConnectionTest, EachAnswerGetsTheHeadersOfTheOptions) {
   options_.headers = [](const HttpRequest& request) {
     return Headers{{"X-Asked", request.method}};
@@ -75,7 +75,7 @@ TEST_F(ConnectionTest, EachAnswerGetsTheHeadersOfTheOptions) {
   EXPECT_TRUE(absl::StrContains(other.ReadAnswer(), get));
 }
 
-// Whoever brings no pass gets this answer.
+// Refuses requests that have no header "pass".
 std::optional<HttpResponse> AskForPass(HttpRequest& request) {
   if (request.headers.count("pass") > 0) return std::nullopt;
   HttpResponse response = Text("no pass");
@@ -155,7 +155,7 @@ TEST_F(ConnectionTest, AClientThatSendsWhileItIsToWaitIsReadNoFurther) {
   EXPECT_EQ(Other(), "other");
   EXPECT_EQ(server_->held_bytes(), 0);
   exchange->Answer(Text("late"), [] {});
-  // The bytes are no request: the connection ends.
+  // These bytes are not a request, so the server ends the connection.
   Join(thread, "the connection's end");
 }
 
@@ -169,7 +169,8 @@ TEST_F(ConnectionTest, AClientThatGoesIsTold) {
     exchange->OnCancel([&cancelled] { cancelled.Notify(); });
     if (resets) client->Reset();
     client = nullptr;
-    // A close may only mean that the client sends no more.
+    // A normal close may only mean that the client sends nothing more, so the
+    // request is not cancelled.
     if (resets) WaitFor(cancelled, "the cancellation");
     exchange->Answer(Large(), [&sent] { sent.Notify(); });
     exchange = nullptr;
@@ -342,7 +343,8 @@ TEST_F(ConnectionTest, DrainingAnswersWhatRunsAndThenEnds) {
   EXPECT_FALSE(server_->Drain(absl::Milliseconds(1)));
   EXPECT_EQ(idle.ReadAll(), "");
   HttpOptions next = options_;
-  next.port = server_->port();  // Another process may listen at it.
+  // Another socket may now listen on the port.
+  next.port = server_->port();
   EXPECT_TRUE(HttpServer::Start(next, [](std::unique_ptr<Exchange>) {}).ok());
   std::thread thread([this] { EXPECT_TRUE(server_->Drain(kPatience)); });
   exchange->Answer(Text("last"), [] {});

@@ -15,32 +15,33 @@
 
 namespace sfmamba::http {
 
-// Exchanges without a connection:
+// A client that makes exchanges without a connection:
 //   FakeClient client;
 //   handler(client.Ask({"POST", "/v1/models/a:classify"}));
 //   EXPECT_EQ(client.Answer().status, 200);
 //   client.TakeAnswer();
-// One client asks one thing. It outlives its exchange. Thread-safe.
+// A client sends only one request. It must outlive the exchange. Thread-safe.
 class FakeClient {
  public:
   std::unique_ptr<Exchange> Ask(HttpRequest request) {
     return std::make_unique<FakeExchange>(this, std::move(request));
   }
 
-  // Waits for the answer, under a limit, and returns it. The client has not
-  // taken it yet. It stays valid until it is taken.
+  // Waits for the answer and returns it. Fails after a time limit. The answer
+  // is valid until TakeAnswer() or Cancel() is called.
   const HttpResponse& Answer() {
     TimeLimit limit("the answer to an HTTP request");
     absl::MutexLock lock(&mu_, absl::Condition(&answered_));
     return response_;
   }
-  // The same, with the body's pieces in one.
+  // Waits like Answer(). Returns the answer's body as one string.
   std::string Body() {
     std::string body;
     for (const std::string& piece : Answer().body) body += piece;
     return body;
   }
-  // The value of the answer's header, or an empty string.
+  // Returns the value of the answer's header, or "" if the answer has no such
+  // header.
   std::string Header(const std::string& name) {
     for (const auto& [key, value] : Answer().headers) {
       if (absl::EqualsIgnoreCase(key, name)) return value;
@@ -52,11 +53,13 @@ class FakeClient {
     return answered_;
   }
 
-  // Takes the answer or gives it up: calls `sent`. After Answer().
+  // Calls `sent`, like a client that has received the answer. May be called
+  // only after Answer().
   void TakeAnswer() { Call(&sent_); }
 
-  // Goes away: calls what OnCancel() was given, now or when it comes, and
-  // `sent` too. The answer of a client that has gone is given up.
+  // Acts like a client that disconnects. Calls the function that was given to
+  // OnCancel(), now or as soon as it is given. Also calls `sent`, because the
+  // answer is dropped.
   void Cancel() {
     {
       absl::MutexLock lock(&mu_);
@@ -98,7 +101,7 @@ class FakeClient {
   void OnAnswer(HttpResponse response, absl::AnyInvocable<void()> sent) {
     {
       absl::MutexLock lock(&mu_);
-      if (answered_) std::abort();  // Answer() may be called once only.
+      if (answered_) std::abort();  // A request is answered only once.
       response_ = std::move(response);
       answered_ = true;
       if (!gone_) {
@@ -106,7 +109,7 @@ class FakeClient {
         return;
       }
     }
-    sent();  // The client may be no more.
+    sent();  // The client may be destroyed now.
   }
 
   void Call(absl::AnyInvocable<void()>* function) ABSL_LOCKS_EXCLUDED(mu_) {

@@ -1,4 +1,4 @@
-// That packing and unpacking leave no memory behind.
+// Tests that compressing and decompressing leak no memory.
 
 #include <string>
 
@@ -10,10 +10,12 @@
 namespace sfmamba::http {
 namespace {
 
-// Expects that `fn` needs as much memory as once when it is called often.
+// Expects that calling `fn` twenty times takes hardly more memory than calling
+// it once.
 template <typename Fn>
 void ExpectNoneIsLeft(const Fn& fn) {
-  fn();  // What is made at a first use stays.
+  // The first call allocates memory that is never freed.
+  fn();
   const int64_t once = PeakOfHeap(fn);
   const int64_t often = PeakOfHeap([&fn] {
     for (int i = 0; i < 20; ++i) fn();

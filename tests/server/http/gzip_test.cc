@@ -43,7 +43,7 @@ TEST(GzipTest, UnpacksToTheSame) {
   }
 }
 
-// By zlib's format, HTTP's "deflate".
+// Compresses to zlib's format, which HTTP calls "deflate".
 std::string Deflate(const std::string& text) {
   std::string packed(compressBound(text.size()), '\0');
   uLongf size = packed.size();
@@ -55,7 +55,8 @@ std::string Deflate(const std::string& text) {
 
 class UnpackTest : public testing::Test {
  protected:
-  // The status; 200 if it is unpacked.
+  // Returns 200 if `packed` is decompressed. Otherwise returns the HTTP status
+  // of the refusal.
   int Unpack(std::string packed, int64_t max_bytes = 1 << 20) {
     body_ = std::move(packed);
     hold_ = room_.MakeHold("ipv4:10.0.0.7");
@@ -106,7 +107,8 @@ TEST_F(UnpackTest, RefusesWhatIsBroken) {
   }
   EXPECT_TRUE(absl::EndsWith(message_, ": they end early")) << message_;
   std::string other = packed;
-  other[packed.size() - 6] ^= 1;  // The checksum.
+  // Changes the checksum.
+  other[packed.size() - 6] ^= 1;
   EXPECT_EQ(Unpack(other), 400);
   EXPECT_EQ(Unpack(packed + "rest"), 400);
   EXPECT_EQ(Unpack("{\"json\": 1}"), 400);

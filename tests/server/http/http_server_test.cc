@@ -34,8 +34,8 @@ HttpResponse Text(std::string text) {
   return response;
 }
 
-// Serves "hello" at /hello, ten megabytes at /large, and at /echo what it got:
-// "METHOD|body|a=...|x-header=...".
+// Answers /hello with "hello" and /large with ten megabytes. Answers /echo with
+// the request, as "METHOD|body|a=...|x-header=...".
 void Serve(std::unique_ptr<Exchange> exchange) {
   const HttpRequest& request = exchange->request();
   HttpResponse response;
@@ -71,7 +71,8 @@ class HttpServerTest : public testing::Test {
     server_ = *std::move(server);
   }
 
-  // With one thread, which waits in the first request until go_on_.
+  // Starts a server with one handler thread, which waits in the first request
+  // until `go_on_` is notified.
   void StartWithOneThread() {
     options_.threads = 1;
     Start([this](std::unique_ptr<Exchange> exchange) {
@@ -84,7 +85,7 @@ class HttpServerTest : public testing::Test {
     });
   }
 
-  // `count` connections, each with the beginning of a request.
+  // Opens `count` connections and sends the beginning of a request over each.
   Clients Dripping(int count) {
     Clients clients;
     for (int i = 0; i < count; ++i) {
@@ -100,10 +101,10 @@ class HttpServerTest : public testing::Test {
     return client.ReadAnswer();
   }
 
-  // Returns once the port's thread, which does one thing after the other, has
-  // answered a request that no handler sees.
+  // Returns after the port's thread has refused an invalid request. The thread
+  // handles events one after another, so all earlier events are handled too.
   void AwaitRoundTrip() { Ask("nonsense\r\n\r\n"); }
-  // The descriptors of the port's connections.
+  // Returns the file descriptors of the port's connections.
   std::vector<int> Connections() const {
     std::vector<int> found;
     for (int fd = 0; fd < 1000; ++fd) {
@@ -121,9 +122,9 @@ class HttpServerTest : public testing::Test {
 
   std::atomic<int> refused_{0};
   HttpOptions options_;
-  // Used by StartWithOneThread().
+  // The next members are used by StartWithOneThread().
   absl::Notification begun_, go_on_;
-  std::vector<std::string> handled_;  // Paths, by the one thread.
+  std::vector<std::string> handled_;  // The paths of handled requests.
   std::unique_ptr<HttpServer> server_;
 };
 
@@ -139,7 +140,8 @@ TEST_F(HttpServerTest, AnswersAndClosesTheConnectionIfAsked) {
   EXPECT_EQ(HttpGet(server_->port(), "/large").size(), 10'000'000);
 }
 
-// With a delay, an answer's end waits until the client acknowledges the rest.
+// With TCP's delay, the end of an answer would wait until the client
+// acknowledges the rest.
 TEST_F(HttpServerTest, ConnectionsSendWithoutDelay) {
   Start();
   RawClient client(server_->port());
@@ -168,7 +170,8 @@ TEST_F(HttpServerTest, ARequestWhoseClientHasGoneIsNotHandled) {
   EXPECT_EQ(handled_, (std::vector<std::string>{"/first", "/last"}));
 }
 
-// A packed body may be as large as bodies may be.
+// A compressed request may take long, because its body may have any size up to
+// the limit.
 TEST_F(HttpServerTest, WhatMayTakeLongIsHandledAfterTheRest) {
   StartWithOneThread();
   RawClient first(server_->port()), packed(server_->port()),

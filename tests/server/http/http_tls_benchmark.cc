@@ -1,5 +1,6 @@
-// What TLS costs the HTTP port's one thread: a handshake's processor time, and
-// how long an answer on an open connection takes while a thousand others greet.
+// Measures how much TLS loads the HTTP port's only thread. One benchmark
+// measures the CPU time of a handshake. The other measures how long an answer
+// on an open connection takes during a thousand handshakes.
 
 #include <algorithm>
 #include <atomic>
@@ -45,7 +46,7 @@ class Port {
   std::unique_ptr<HttpServer> server_;
 };
 
-// Both sides' processor time.
+// Measures the CPU time of client and server together.
 void BM_Handshake(benchmark::State& state) {
   const Port port(state.range(0) != 0);
   for (auto _ : state) {
@@ -59,8 +60,8 @@ BENCHMARK(BM_Handshake)
     ->Arg(1)
     ->MeasureProcessCPUTime();
 
-// The time of answers on an open connection: the median, and the slowest of a
-// hundred.
+// Measures the time of answers on an open connection. Reports the median and
+// the slowest of a hundred answers.
 void BM_AnswerDuringHandshakes(benchmark::State& state) {
   const Port port(state.range(0) != 0);
   TlsClient victim(port.port());

@@ -1,4 +1,4 @@
-// The HTTP port through TLS.
+// Tests the HTTP port with TLS.
 
 #include <atomic>
 #include <chrono>
@@ -27,7 +27,8 @@ namespace {
 
 constexpr char kGet[] = "GET /a HTTP/1.1\r\n\r\n";
 
-// Answers with ten megabytes at /large, else with the path and the body's size.
+// Answers /large with ten megabytes. Answers other paths with the path and the
+// size of the request's body.
 void Serve(std::unique_ptr<Exchange> exchange) {
   HttpResponse response;
   if (exchange->request().path == "/large") {
@@ -65,13 +66,13 @@ class HttpTlsTest : public testing::Test {
     server_ = *std::move(server);
   }
   int port() const { return server_->port(); }
-  // Handshakes that failed: the peer's address and why.
+  // Returns the failed handshakes, each with the peer's address and the reason.
   std::vector<std::string> failures() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     return failures_;
   }
   bool IsServing() { return TlsGet(port(), "/a") == "/a 0"; }
-  // Whether a client with these options is answered.
+  // Returns true if a client with these options gets an answer.
   bool Serves(const TlsClient::Options& options) {
     TlsClient client(port(), options);
     return client.Greet() && client.Send(kGet) &&
@@ -102,7 +103,7 @@ TEST_F(HttpTlsTest, RequestsInOneRecordAreAllAnswered) {
   Start();
   TlsClient client(port());
   ASSERT_TRUE(client.Greet());
-  // The end of a body, and what follows it, come in one record.
+  // One TLS record contains the end of a body and the requests that follow it.
   client.Send(absl::StrCat(Post(100), Post(5000), kGet, Post(7)));
   for (const char* body : {"/b 100", "/b 5000", "/a 0", "/b 7"}) {
     EXPECT_TRUE(absl::EndsWith(client.ReadAnswer(), body)) << body;
@@ -217,7 +218,8 @@ TEST_F(HttpTlsTest, AClientIsToldWhyItIsRefused) {
   Start(ca_.pem);
   TlsClient client(port());
   client.Greet();
-  // What it has sent by then does not make the connection end in a reset.
+  // The client has sent a body by then. The connection still ends without a
+  // reset, so the client can read the error.
   client.Send(Post(100'000));
   client.ReadAll();
   EXPECT_TRUE(absl::StrContains(client.error(), "certificate required"))
@@ -229,7 +231,8 @@ TEST_F(HttpTlsTest, NewConnectionsBeginWithTheNewIdentity) {
   TlsClient old(port());
   ASSERT_TRUE(old.Greet());
   const Certificate next = MakeCertificate({"localhost", &ca_});
-  identity_.Set({next.pem, own_.key});  // Which do not belong together.
+  // The key does not belong to this certificate.
+  identity_.Set({next.pem, own_.key});
   TlsClient same(port());
   ASSERT_TRUE(same.Greet());
   EXPECT_EQ(same.server_certificate(), own_.pem);
@@ -281,7 +284,7 @@ TEST_F(HttpTlsTest, WhoSaysNothingIsEndedLikeASlowHead) {
   EXPECT_EQ(silent.ReadAll(), "");
   EXPECT_TRUE(IsServing());
   WaitUntil([this] { return server_->held_bytes() == 0; }, "both ends");
-  // It ended by its time, before the handshake could fail.
+  // The time limit ended the connection before the handshake could fail.
   EXPECT_TRUE(failures().empty());
 }
 
@@ -289,7 +292,7 @@ TEST_F(HttpTlsTest, WhoDripsTheHandshakeIsEnded) {
   options_.head_time = absl::Milliseconds(300);
   Start();
   RawClient dripping(port());
-  // The beginning of a hello: a record of 512 bytes.
+  // The first bytes of a ClientHello whose record has 512 bytes.
   std::string hello("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11);
   hello.append(500, 'r');
   bool is_open = true;
@@ -328,7 +331,8 @@ TEST_F(HttpTlsTest, WhoSendsNoMoreStillReadsItsAnswer) {
     if (ends_tls) client.SayEnd();
     client.CloseSending();
     EXPECT_TRUE(absl::EndsWith(client.ReadAll(), "/a 0")) << ends_tls;
-    if (!ends_tls) continue;  // OpenSSL says no more after an end without it.
+    // If TCP ends without TLS's end, OpenSSL sends no end either.
+    if (!ends_tls) continue;
     EXPECT_EQ(SSL_get_shutdown(client.ssl()) & SSL_RECEIVED_SHUTDOWN,
               SSL_RECEIVED_SHUTDOWN);
   }
@@ -390,8 +394,8 @@ TEST_F(HttpTlsTest, HandshakesGiveWayWhenThereAreTooMany) {
 }
 
 TEST_F(HttpTlsTest, AThousandHandshakesAtOnceAllSucceed) {
-  // The last of them begins when the others are done, which takes seconds where
-  // each access to memory is checked.
+  // The last handshake begins after the others. This takes seconds in a build
+  // that checks each memory access.
   options_.head_time = absl::Seconds(60);
   Start();
   std::vector<std::unique_ptr<TlsClient>> clients;

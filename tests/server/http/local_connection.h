@@ -7,36 +7,37 @@
 
 namespace sfmamba::http {
 
-// One connection to 127.0.0.1 over which HTTP is spoken, in the clear or
-// through TLS. Waits end the test after a limit.
+// An HTTP connection to 127.0.0.1, with or without TLS. A wait that exceeds a
+// time limit ends the test.
 class LocalConnection {
  public:
   LocalConnection(const LocalConnection&) = delete;
 
-  // Sends the connection's bytes as they are; false if the server has closed
-  // it.
+  // Sends the bytes unchanged. Returns false if the server has closed the
+  // connection.
   bool SendRaw(const std::string& bytes);
-  // Returns what comes until the server ends the connection.
+  // Returns all bytes that arrive until the server ends the connection.
   std::string ReadAll();
-  // Returns one answer: its head and as much body as that says, or none if
-  // `has_body` is false, as for HEAD. Less if the connection ends.
+  // Returns one answer with its head and its body. The head states the body's
+  // length. If `has_body` is false, as for HEAD, no body is read. The result is
+  // shorter if the connection ends early.
   std::string ReadAnswer(bool has_body = true);
-  // Sends no more.
+  // Tells the server that the client sends nothing more.
   void CloseSending();
 
  protected:
-  // `receive_buffer` is about the number of bytes that the client takes without
-  // reading; 0: as many as the system likes.
-  // `from` is a further address of this machine: 127.0.0.`from`.
+  // `receive_buffer` is about the number of bytes that arrive without being
+  // read. If it is 0, the system chooses. The client's address is
+  // 127.0.0.`from`.
   LocalConnection(int port, int receive_buffer, int from = 1);
   ~LocalConnection();
 
   int fd() const { return fd_; }
 
  private:
-  // Reads at most `size` bytes, after decryption; at most 0 at the end.
+  // Reads and decrypts at most `size` bytes. Returns 0 or less at the end.
   virtual ssize_t Read(char* bytes, size_t size) = 0;
-  // Reads a block more into received_; false at the end.
+  // Appends the next block to `received_`. Returns false at the end.
   bool ReadMore();
 
   const int fd_;

@@ -21,7 +21,8 @@
 namespace sfmamba::http {
 namespace {
 
-// The libraries for GPUs have this much; a thread's stack must hold it.
+// GPU libraries have about this much thread-local memory. A thread's stack must
+// be large enough for it.
 thread_local char large_storage[256 << 10] = {1};
 
 class MetricsServerTest : public testing::Test {

@@ -28,7 +28,8 @@ void RawClient::Reset() {
   const linger now = {1, 0};
   setsockopt(fd(), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
   const int nothing = socket(AF_INET, SOCK_STREAM, 0);
-  dup2(nothing, fd());  // Closes the connection, not the descriptor.
+  // Closes the connection and keeps the descriptor's number in use.
+  dup2(nothing, fd());
   close(nothing);
 }
 

@@ -8,18 +8,18 @@
 
 namespace sfmamba::http {
 
-// A connection that sends bytes as they are given.
+// A connection without TLS that sends bytes unchanged.
 class RawClient : public LocalConnection {
  public:
   explicit RawClient(int port, int receive_buffer = 0, int from = 1)
       : LocalConnection(port, receive_buffer, from) {}
 
-  // False if the server has closed the connection.
+  // Returns false if the server has closed the connection.
   bool Send(const std::string& text) { return SendRaw(text); }
-  // Sends `bytes`, or fewer if the server reads none of them for a while.
-  // Returns how many were sent.
+  // Sends up to `bytes` bytes. Stops if the server reads nothing for a while.
+  // Returns the number of bytes sent.
   int64_t SendWhileItIsRead(int64_t bytes);
-  // Ends the connection as a client does that crashes.
+  // Ends the connection with a TCP reset, like a client that crashes.
   void Reset();
 
  private:

@@ -16,9 +16,9 @@ constexpr RequestReader::Limits kLimits = {1000, 100'000};
 
 class RequestReaderTest : public testing::Test {
  protected:
-  // What reading `text` in pieces of `piece` bytes ends with: 200 for a whole
-  // request, 0 if more must come, or the status of the refusal. read_ is how
-  // much of it was read.
+  // Reads `text` in parts of `piece` bytes. Returns 200 after a complete
+  // request, 0 if bytes are missing, or the HTTP status of a refusal. Sets
+  // `read_` to the number of bytes read.
   int StatusOf(absl::string_view text, size_t piece = 1 << 20) {
     reader_ = std::make_unique<RequestReader>(limits_,
                                               room_->MakeHold("ipv4:10.0.0.1"));
@@ -36,7 +36,7 @@ class RequestReaderTest : public testing::Test {
   int StatusWith(const std::string& headers) {
     return StatusOf(absl::StrCat("POST /a HTTP/1.1\r\n", headers, "\r\n\r\n"));
   }
-  // The status for a body in chunks.
+  // Returns the status for a request whose body is sent in chunks.
   int StatusOfChunks(absl::string_view body, size_t piece = 1 << 20) {
     return StatusOf(
         absl::StrCat("PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -86,7 +86,7 @@ TEST_F(RequestReaderTest, ALongHeadIsRefusedWhetherItEndsOrNot) {
   EXPECT_EQ(StatusOf(without_end), 431);
 }
 
-// Beast's own limit is of what it is given at a time.
+// Beast limits only the bytes of one call, so the reader needs its own limit.
 TEST_F(RequestReaderTest, AHeadThatComesLineByLineIsLimitedToo) {
   std::string text = "GET / HTTP/1.1\r\n";
   for (int i = 0; i < 1000; ++i) absl::StrAppend(&text, "A: bcde\r\n");
@@ -202,7 +202,8 @@ TEST_F(RequestReaderTest, ReadsChunksHoweverTheyAreCut) {
 }
 
 TEST_F(RequestReaderTest, OtherCodingsAreRefused) {
-  constexpr char kMore[] = "\r\n\r\n\r\n";  // They are read by lines.
+  // The reader reads complete lines, so the text must contain line ends.
+  constexpr char kMore[] = "\r\n\r\n\r\n";
   for (const char* text :
        {"\r\n", "x\r\n", "-1\r\n", "+1\r\na", "0x1\r\na", " 1\r\na", ";\r\n",
         "1\r\nab\r\n", "1\r\na\n0", "1\r\na\r\r", "1\rx",

@@ -26,7 +26,8 @@ TlsClient::TlsClient(int port, const Options& options)
       context_(SSL_CTX_new(TLS_client_method())),
       ssl_([&] {
         SSL_CTX* context = context_.get();
-        // Old versions too: it is the server that is to refuse them.
+        // The client also allows old versions, because the server must refuse
+        // them.
         SSL_CTX_set_security_level(context, 0);
         SSL_CTX_set_min_proto_version(context, options.min_version);
         SSL_CTX_set_max_proto_version(context, options.max_version);

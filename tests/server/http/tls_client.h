@@ -11,36 +11,42 @@
 
 namespace sfmamba::http {
 
-// A connection through TLS. Each text is sent as one record. CloseSending()
-// ends TCP without a word of TLS. The process must ignore SIGPIPE.
+// A connection with TLS. Each text is sent as one TLS record. CloseSending()
+// ends TCP without ending TLS. The process must ignore SIGPIPE.
 class TlsClient : public LocalConnection {
  public:
   struct Options {
-    std::string ca;                            // PEM; empty: any will do.
-    const Certificate* certificate = nullptr;  // Shown if it is asked for.
+    // A certificate authority in PEM. If empty, any server is accepted.
+    std::string ca;
+    // Sent if the server asks for a certificate.
+    const Certificate* certificate = nullptr;
     int max_version = TLS1_3_VERSION;
     int min_version = TLS1_VERSION;
-    std::string protocols;           // ALPN's, on the wire; empty: none.
-    SSL_SESSION* session = nullptr;  // Is resumed if it is set.
-    int receive_buffer = 0;          // See LocalConnection.
+    // The protocols for ALPN in the format of TLS. If empty, none are sent.
+    std::string protocols;
+    // The session to resume, or null.
+    SSL_SESSION* session = nullptr;
+    int receive_buffer = 0;  // See LocalConnection.
   };
 
-  // Connects; Greet() begins TLS.
+  // Connects. Call Greet() to begin TLS.
   TlsClient(int port, const Options& options);
   explicit TlsClient(int port) : TlsClient(port, Options()) {}
 
-  // Does the handshake; false if either side refuses.
+  // Makes the handshake. Returns false if the client or the server refuses.
   bool Greet();
-  // Begins the handshake, for the server to sign, and never ends it.
+  // Begins a handshake, so that the server has to sign, and never finishes it.
   void Start();
   bool Send(const std::string& text);
-  // Whether the connection ends; not whether TLS does.
+  // Waits until the server ends the TCP connection. Ends the test if this takes
+  // too long. Always returns true.
   bool WaitForEnd();
-  // Tells TLS's end, and goes on with TCP.
+  // Sends TLS's end and keeps TCP open.
   void SayEnd();
 
   SSL* ssl() { return ssl_.get(); }
-  std::string server_certificate() const;  // PEM.
+  // Returns the server's certificate in PEM.
+  std::string server_certificate() const;
   std::string error() const { return error_; }
 
  private:
@@ -55,7 +61,7 @@ class TlsClient : public LocalConnection {
   std::string error_;
 };
 
-// GET `path` through TLS: the body, or empty if there is no answer with 200.
+// Sends GET `path` with TLS. Returns the body, or "" if the status is not 200.
 std::string TlsGet(int port, const std::string& path);
 
 }  // namespace sfmamba::http

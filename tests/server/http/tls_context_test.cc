@@ -33,8 +33,9 @@ Owned<BIO> Reader(const std::string& pem) {
   return Owned<BIO>(BIO_new_mem_buf(pem.data(), pem.size()));
 }
 
-// A context of clients that speak TLS 1.2, in which the handshake brings the
-// ticket, and that show a chain of `length` certificates, all of them `own`.
+// Returns a context of clients that send a chain of `length` copies of the
+// certificate `own`. Clients use TLS 1.2, in which the handshake contains the
+// session ticket.
 Owned<SSL_CTX> ClientContext(const Certificate& own, int length = 1) {
   Owned<SSL_CTX> context(SSL_CTX_new(TLS_client_method()));
   SSL_CTX_set_max_proto_version(context.get(), TLS1_2_VERSION);
@@ -50,7 +51,7 @@ Owned<SSL_CTX> ClientContext(const Certificate& own, int length = 1) {
   return context;
 }
 
-// Whether the two ends of a connection agree, without a network.
+// Makes a handshake in memory. Returns true if both sides succeed.
 bool Greet(SSL* client, SSL* server) {
   BIO *of_client, *of_server;
   BIO_new_bio_pair(&of_client, 0, &of_server, 0);
@@ -78,7 +79,8 @@ class TlsContextTest : public testing::Test {
     EXPECT_TRUE(absl::StartsWith(status.message(), setting)) << status;
   }
 
-  // A context whose clients must show a certificate of ca_.
+  // Returns a context that requires clients to have a certificate signed by
+  // `ca_`.
   std::unique_ptr<TlsContext> AskingForCertificates() {
     identity_.Set({own_.pem, own_.key, ca_.pem});
     return *TlsContext::Create({&identity_});
@@ -111,7 +113,7 @@ TEST_F(TlsContextTest, TellsClientsWhichCasItTakes) {
   }
 }
 
-// A ticket holds the session, so the server keeps none.
+// The ticket contains the session, so the server stores no session.
 TEST_F(TlsContextTest, ASessionIsResumedByATicketAlone) {
   const auto tls = AskingForCertificates();
   const Owned<SSL_CTX> clients =
@@ -128,7 +130,8 @@ TEST_F(TlsContextTest, ASessionIsResumedByATicketAlone) {
   }
 }
 
-// At the default security level OpenSSL has no common cipher with them anyway.
+// The level is lowered, because at the default level OpenSSL refuses old
+// versions anyway.
 TEST_F(TlsContextTest, OldVersionsAreRefusedAtAnySecurityLevel) {
   identity_.Set({own_.pem, own_.key, ""});
   const auto tls = TlsContext::Create({&identity_});
@@ -159,7 +162,7 @@ TEST_F(TlsContextTest, NamesTheSettingThatIsWrong) {
   ExpectRefused({own_.key, own_.key, ""}, "tls_cert_file");
   ExpectRefused({"-----BEGIN CERTIFICATE-----\nAAAA\n", own_.key, ""},
                 "tls_cert_file");
-  // A chain that is cut off within a certificate.
+  // The second certificate of the chain is cut off.
   ExpectRefused(
       {own_.pem + ca_.pem.substr(0, ca_.pem.size() / 2), own_.key, ""},
       "tls_cert_file");

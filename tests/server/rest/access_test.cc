@@ -48,7 +48,7 @@ TEST(ScopeOfTest, ProbesAndTheConsoleAreForEverybody) {
         "/v2/health/live", "/v2/health/ready", "/openapi.json"}) {
     EXPECT_EQ(ScopeOfRequest(Request("GET", path)), std::nullopt) << path;
   }
-  // Browsers ask it before they send a token.
+  // Browsers send OPTIONS without a token, before the actual request.
   EXPECT_EQ(ScopeOfRequest(Request("OPTIONS", "/v1/models/a:classify")),
             std::nullopt);
 }
@@ -90,7 +90,8 @@ class AdmitTest : public testing::Test {
     EXPECT_TRUE(tokens.ok()) << tokens.status();
     gate_.Use(*std::move(tokens));
   }
-  // The status; 0 if it is let in.
+  // Returns 0 if the request is admitted. Otherwise returns the HTTP status of
+  // the refusal.
   int Status(const std::string& path,
              const std::vector<std::string>& authorization) {
     http::HttpRequest request = Request("POST", path, authorization);

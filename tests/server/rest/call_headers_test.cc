@@ -18,7 +18,8 @@ http::HttpRequest RequestWith(const std::string& header,
   return request;
 }
 
-// The time that a request has; an error as "field: message".
+// Returns the time until the deadline of a request with this header. If the
+// header is wrong, returns the field that the error names.
 std::string TimeOf(const std::string& header, const std::string& value) {
   const absl::StatusOr<prediction::CallInfo> call =
       CallOf(RequestWith(header, value), kNow);

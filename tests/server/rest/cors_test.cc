@@ -20,7 +20,6 @@ Headers Ask(const std::vector<std::string>& allowed, const std::string& method,
   return Headers(headers.begin(), headers.end());
 }
 
-// H4, with all that follow.
 TEST(CorsHeadersTest, ThereAreNoneByDefault) {
   EXPECT_TRUE(Ask({}, "GET", "https://a.org").empty());
   EXPECT_TRUE(Ask({}, "OPTIONS", "https://a.org").empty());

@@ -65,7 +65,6 @@ TEST(ErrorResponseTest, RefusalsOfTheTransportAreWordedAlike) {
       << response.body[0];
 }
 
-// H3.
 TEST(ErrorResponseTest, RefusalsUnderV2AreThatProtocols) {
   const http::HttpResponse response = RefusalResponse(413, "long", "/v2/x");
   EXPECT_EQ(response.status, 413);
@@ -77,7 +76,6 @@ TEST(ErrorResponseTest, RefusalsUnderV2AreThatProtocols) {
       absl::StartsWith(RefusalResponse(413, "", "/v2x").body[0], "{\"code\""));
 }
 
-// H7.
 TEST(ErrorResponseTest, AFieldIsSaidOnce) {
   const absl::Status twice =
       server::InvalidField("crop", "crop: got 2, expected 1");
@@ -110,7 +108,8 @@ TEST(KserveErrorTest, ErrorsNameTheFieldInTheWordsOfRest) {
   EXPECT_EQ(plain.status, 400);
   EXPECT_EQ(TextOf(plain), "inputs[0].shape: got [0]");
   for (const char* field : {"raw_input_contents[0]", "inputs[0].contents"}) {
-    // Errors of predictions name the field once, those before them twice.
+    // Errors of predictions contain the field once. Errors of earlier checks
+    // contain it twice.
     EXPECT_EQ(TextOf(KserveError(server::InvalidField(field, "got 7"))),
               "inputs[0].data: got 7");
     EXPECT_EQ(TextOf(KserveError(

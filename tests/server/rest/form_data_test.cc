@@ -17,7 +17,7 @@ std::string Part(const std::string& name, const std::string& content) {
                       "\"\r\n\r\n", content, "\r\n");
 }
 
-// "name=content" of each part.
+// Returns "name=content" for each part of the form.
 std::vector<std::string> Parts(const std::string& body,
                                const std::string& type = kType) {
   const auto parts = FindParts(type, body);
@@ -110,7 +110,7 @@ TEST(FormDataTest, HostileFormsTakeLittle) {
   std::string many;
   for (size_t i = 0; i <= kMostParts; ++i) many += Part("a", "");
   ExpectRefused(many + "--b--", "more than 2000 parts");
-  // Nearly a delimiter, again and again.
+  // The body repeats a text that is almost a delimiter.
   const std::string boundary(70, 'x');
   const std::string almost = "\r\n--" + boundary.substr(1);
   std::string body = absl::StrCat(

@@ -16,7 +16,8 @@
 namespace sfmamba::rest {
 namespace {
 
-// Bytes of all values, that are the same at no two places near each other.
+// Returns `size` bytes with all values, in an order in which a mix-up of bytes
+// would show.
 std::string Picture(size_t size) {
   std::string bytes;
   for (size_t i = 0; i < size; ++i) bytes.push_back(i * 7 + i / 256);
@@ -30,7 +31,7 @@ v1::DetectRequest Read(const std::string& json) {
   return request;
 }
 
-// What a body is refused with.
+// Reads `json`, which must be malformed, and returns the error's message.
 std::string ErrorOf(const std::string& json) {
   v1::DetectRequest request;
   const absl::Status status = ReadJson(json, &request);
@@ -60,14 +61,15 @@ TEST(JsonBodyTest, ReadsAMessageByProtobufsMapping) {
   EXPECT_EQ(request.options().priority(), v1::RequestOptions::HIGH);
 }
 
-// Some editors and shells write a byte order mark before all text. See R3.
+// Some editors and shells write a byte order mark before the text.
 TEST(JsonBodyTest, AByteOrderMarkIsSkipped) {
   EXPECT_EQ(Read("\xEF\xBB\xBF{\"model\":\"a\"}").model(), "a");
   ErrorOf("{\xEF\xBB\xBF\"model\":\"a\"}");
 }
 
 TEST(JsonBodyTest, LongPicturesAreDecoded) {
-  // Around the limit of strings.
+  // The base64 of 768 bytes has 1024 characters. Shorter and longer strings are
+  // read in different ways.
   for (size_t size : {760, 766, 767, 768, 769, 770, 771, 772, 3071, 3072, 3073,
                       3074, 3075, 6144, 6145, 100'000}) {
     const std::string picture = Picture(size);
@@ -130,7 +132,7 @@ TEST(JsonBodyTest, WhatIsNoBase64IsRefused) {
                                   "is not base64"))
         << bad;
   }
-  // One character too many for whole bytes.
+  // The number of base64 characters does not fit whole bytes.
   EXPECT_TRUE(absl::StrContains(ErrorOf(WithPicture(std::string(4097, 'A'))),
                                 "is not base64"));
 }
@@ -182,7 +184,6 @@ TEST(JsonBodyTest, AnErrorIsShortAndText) {
             std::string("JSON: ").size() + 512);
 }
 
-// H7.
 TEST(JsonBodyTest, AnErrorShowsWhatTheClientSent) {
   const std::string base64 = absl::Base64Escape(Picture(2000));
   EXPECT_EQ(ErrorOf(absl::StrCat("{\"images\":[\"", base64, "\"]}")),
@@ -211,8 +212,9 @@ TEST(JsonBodyTest, LittleIsReadBesidePictures) {
         }()}) {
     EXPECT_TRUE(absl::StrContains(ErrorOf(bomb), expected));
   }
-  // The limit itself is taken.
-  constexpr size_t kMostBytes = 256 << 10;  // docs/serving.md.
+  // A body whose JSON has exactly the maximum size is accepted.
+  // This limit is stated in docs/serving.md.
+  constexpr size_t kMostBytes = 256 << 10;
   std::string model = "a";
   std::string most = R"({"images":[{})";
   while (most.size() < kMostBytes - 100) most += ",{}";
@@ -221,7 +223,7 @@ TEST(JsonBodyTest, LittleIsReadBesidePictures) {
   EXPECT_EQ(Read(whole()).model(), model);
   model += 'a';
   EXPECT_TRUE(absl::StrContains(ErrorOf(whole()), expected));
-  // Space does not count.
+  // White space does not count towards the limit.
   EXPECT_EQ(Read("{" + std::string(1 << 20, '\n') + "\"model\":\"a\"}").model(),
             "a");
 }
@@ -230,7 +232,7 @@ TEST(JsonBodyTest, EscapedQuotesEndNoString) {
   std::string json = "{\"model\":\"";
   while (json.size() < 900) json += "\\\"\\\\";
   EXPECT_TRUE(absl::StartsWith(Read(json + "\"}").model(), "\"\\\"\\"));
-  // Many of them take time in proportion.
+  // The time to read many escapes must only grow in proportion to their number.
   ErrorOf("{\"model\":\"" + std::string(16 << 20, '\\'));
   std::string quotes;
   while (quotes.size() < 16 << 20) quotes += "\\\"";
@@ -238,7 +240,8 @@ TEST(JsonBodyTest, EscapedQuotesEndNoString) {
 }
 
 TEST(JsonBodyTest, NoClientCanNameAPicture) {
-  // What looks like a placeholder is what it is.
+  // The second picture is sent with the form of a placeholder, and arrives
+  // unchanged.
   const std::string forged(20, '\0');
   const v1::DetectRequest request = Read(absl::StrCat(
       R"({"images":[{"encoded":")", absl::Base64Escape(Picture(2000)),

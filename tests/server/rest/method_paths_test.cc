@@ -11,7 +11,8 @@ namespace {
 
 class MethodPathsTest : public testing::Test {
  protected:
-  // "Method field=value" of the method at a path; "none".
+  // Returns "Method field=value ..." for the method at a path. Returns "none"
+  // if there is no method.
   std::string Find(const std::string& path,
                    const std::string& http_method = "GET") const {
     const auto found = paths_.Find(http_method, path);
@@ -22,7 +23,8 @@ class MethodPathsTest : public testing::Test {
     }
     return text;
   }
-  // What a path serves, if it serves `http_method`.
+  // Returns the HTTP methods that a path allows. Returns "not served" if
+  // `http_method` is not one of them.
   std::string Served(const std::string& path,
                      const std::string& http_method) const {
     const auto found = paths_.Find(http_method, path);

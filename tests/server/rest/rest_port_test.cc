@@ -1,4 +1,4 @@
-// REST at a server's port, from connection to answer.
+// Tests REST over a server's port, with real connections.
 
 #include "server/rest/rest_port.h"
 
@@ -42,7 +42,8 @@ class RestPortTest : public testing::Test {
     client.set_read_timeout(absl::ToInt64Seconds(kTestPatience), 0);
     return client;
   }
-  // The status and the body of the answer.
+  // Returns the status and the body of the answer, or the error of the
+  // connection.
   std::string Classify(const httplib::Headers& headers = {}) {
     auto client = Client();
     const httplib::Result answer =
@@ -108,7 +109,6 @@ TEST_F(RestPortTest, WhatTheTransportRefusesIsAStatusToo) {
       << answer->body;
 }
 
-// H3.
 TEST_F(RestPortTest, RefusalsHaveTheirPathsFormAndMayBeRead) {
   config_.set_max_message_bytes(1 << 20);
   config_.add_allowed_origins("https://a.org");
@@ -124,7 +124,7 @@ TEST_F(RestPortTest, RefusalsHaveTheirPathsFormAndMayBeRead) {
   };
   EXPECT_EQ(status_of(ask({{"Expect", "miracles"}}, "x")), 417);
   EXPECT_EQ(status_of(ask({{"A", std::string(20'000, 'x')}}, "x")), 431);
-  // The page's origin is known once the headers are.
+  // After the headers, the server knows the origin of the web page.
   const std::pair<std::string, std::string> page = {"Origin", "https://a.org"};
   const auto expect = [&](int status, const httplib::Result& answer) {
     EXPECT_EQ(status_of(answer), status);
@@ -175,7 +175,8 @@ TEST_F(RestPortTest, ACallThatRunsIsAnsweredBeforeTheServerStops) {
   server_->gate().WaitForBatch();
   bool clean = false;
   std::thread stopper([this, &clean] { clean = server_->server().Shutdown(); });
-  // New requests are sent elsewhere, by then or because the port is closed.
+  // The server refuses new requests as DRAINING or closes the port. Until then,
+  // a request may time out.
   std::string refused = Classify({{"X-Request-Timeout", "0.05"}});
   while (absl::StartsWith(refused, "4") || absl::StartsWith(refused, "504")) {
     refused = Classify({{"X-Request-Timeout", "0.05"}});
@@ -207,13 +208,14 @@ TEST_F(RestPortTest, AClientThatResetsItsConnectionIsCounted) {
   Start();
   server_->gate().Close();
   {
-    // The first batch is in the model; the second request waits.
+    // The model runs the first request's batch, so the second request waits in
+    // the queue.
     std::thread first([this] { Classify(); });
     server_->gate().WaitForBatch();
     auto client = Client();
     client.set_read_timeout(0, 100'000);
     client.set_socket_options([](int socket) {
-      const linger reset = {1, 0};  // A close resets the connection.
+      const linger reset = {1, 0};  // Closing sends a TCP reset.
       setsockopt(socket, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     });
     EXPECT_FALSE(client.Post(kClassify, picture_, "image/png"));

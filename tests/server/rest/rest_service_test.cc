@@ -32,7 +32,8 @@ class RestServiceTest : public prediction::PredictionTest {
   }
   void Make() { service_ = std::make_unique<RestService>(methods_, options_); }
 
-  // The status and the body of an answer, whose type is type_ then.
+  // Returns the status and the body of the answer. Sets `type_` to its content
+  // type.
   std::string Ask(const http::HttpRequest& request) {
     http::FakeClient client;
     service_->Handle(client.Ask(request));

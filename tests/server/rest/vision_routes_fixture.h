@@ -45,7 +45,7 @@ Message FromJson(const std::string& json) {
   return message;
 }
 
-// REST for a fake model, "fake", asked without a socket.
+// Sends REST requests for the fake model "fake" without a socket.
 class VisionRoutesTest : public prediction::PredictionTest {
  protected:
   VisionRoutesTest()
@@ -53,7 +53,7 @@ class VisionRoutesTest : public prediction::PredictionTest {
                  api::VisionMethods()),
         service_(methods_, {}) {}
 
-  // The body of the answer, which must have `status`.
+  // Returns the body of the answer, whose status must be `status`.
   std::string Ask(http::HttpRequest request, int status = 200) {
     http::FakeClient client;
     service_.Handle(client.Ask(std::move(request)));
@@ -68,7 +68,7 @@ class VisionRoutesTest : public prediction::PredictionTest {
   v1::ClassifyResponse Classify(http::HttpRequest request) {
     return FromJson<v1::ClassifyResponse>(Ask(std::move(request)));
   }
-  // Refused with a message that contains `part`.
+  // Expects a refusal with this status, whose message contains `part`.
   void ExpectRefused(http::HttpRequest request, int status,
                      const std::string& part) {
     const std::string body = Ask(std::move(request), status);

@@ -1,4 +1,5 @@
-// REST at its limits: a server that drains or is full, deadlines, memory.
+// Tests REST requests while the server drains or is full, with deadlines and
+// with memory limits.
 
 #include <malloc.h>
 
@@ -116,7 +117,7 @@ TEST_F(VisionRoutesTest, JsonBodiesHoldMemoryUntilTheirPicturesAreRead) {
   client.TakeAnswer();
 }
 
-// Bytes of the process's heap that are in use.
+// Returns the bytes of this process's heap that are in use.
 int64_t HeapInUse() {
   const struct mallinfo2 heap = mallinfo2();
   return heap.uordblks + heap.hblkhd;
@@ -125,7 +126,8 @@ int64_t HeapInUse() {
 TEST_F(VisionRoutesTest, WhatPicturesCameInIsFreedBeforeTheModelRuns) {
   constexpr int64_t kBytes = 16 << 20;
   http::HttpRequest request = PictureRequest();
-  request.body.resize(kBytes);  // Zeros after the picture's end.
+  // The picture is followed by zeros.
+  request.body.resize(kBytes);
   gate_.Close();
   http::FakeClient client;
   const int64_t before = HeapInUse();

@@ -1,4 +1,4 @@
-// What is asked and answered over REST.
+// Tests the requests and answers of REST.
 
 #include <string>
 #include <utility>
@@ -31,7 +31,6 @@ TEST_F(VisionRoutesTest, APictureIsClassified) {
   EXPECT_EQ(response.timing().device(), "fake");
 }
 
-// H1.
 TEST_F(VisionRoutesTest, AllFormsOfARequestSayTheSame) {
   const http::HttpRequest picture = PictureRequest();
   v1::ClassifyRequest message;
@@ -53,7 +52,8 @@ TEST_F(VisionRoutesTest, AllFormsOfARequestSayTheSame) {
               expected)
         << type;
   }
-  // The first bytes say whether it is a picture or JSON.
+  // For these content types, the first bytes decide whether the body is a
+  // picture or JSON.
   for (const char* type :
        {"", "application/octet-stream", "image/jpeg", "text/plain",
         "application/x-www-form-urlencoded", "application/json",
@@ -67,13 +67,12 @@ TEST_F(VisionRoutesTest, AllFormsOfARequestSayTheSame) {
             expected);
 }
 
-// A part of a form with the boundary "b".
+// Returns a part of a form whose boundary is "b".
 std::string Part(const std::string& disposition, const std::string& content) {
   return absl::StrCat("--b\r\nContent-Disposition: form-data; ", disposition,
                       "\r\nContent-Type: text/plain\r\n\r\n", content, "\r\n");
 }
 
-// H1.
 TEST_F(VisionRoutesTest, AFormHasPicturesAndFields) {
   const std::string small = PictureRequest().body;
   const std::string large = server::EncodePng(server::Gradient(80, 70));
@@ -114,7 +113,7 @@ TEST_F(VisionRoutesTest, FormsThatAskNothingAreRefused) {
   const std::string picture =
       Part("name=image; filename=a", PictureRequest().body);
   refuse(picture + Part("name=topk", "1") + end, "\"field\":\"topk\"");
-  // The longest field that is read, and one byte more.
+  // The longest accepted field has 1024 bytes.
   refuse(picture + Part("name=top_k", std::string(1024, '1')) + end,
          "expected a whole number");
   refuse(picture + Part("name=top_k", std::string(1025, '1')) + end,
@@ -129,7 +128,6 @@ TEST_F(VisionRoutesTest, FormsThatAskNothingAreRefused) {
   refuse(many + end, "\"reason\":\"TOO_MANY_IMAGES\"");
 }
 
-// H5.
 TEST_F(VisionRoutesTest, AnUnsetSideOfACropIsThePictures) {
   http::HttpRequest request = PictureRequest();
   request.query = {{"crop.x_max", "0.5"}};

@@ -1,4 +1,4 @@
-// Prints the description of REST, for tests in Python.
+// Prints the OpenAPI description of REST for a test in Python.
 
 #include <iostream>
 #include <vector>

@@ -1,4 +1,4 @@
-// Partial results, overload, deadlines and cancellation, as a client sees them.
+// Tests partial results, overload, deadlines and cancellation through a client.
 
 #include <chrono>
 
@@ -20,8 +20,10 @@ using ClassifyCallTest = server::VisionServiceTest;
 TEST_F(ClassifyCallTest, WithPartialResultsABadImageFailsAlone) {
   Start();
   ClassifyRequest request = server::GreyRequest(100);
-  request.add_images()->set_encoded("text");              // By its header.
-  request.add_images()->set_encoded("\xff\xd8\xff\xe0");  // By its pixels.
+  // The header is enough to refuse this image.
+  request.add_images()->set_encoded("text");
+  // The header is valid, but the pixels are missing.
+  request.add_images()->set_encoded("\xff\xd8\xff\xe0");
   request.mutable_options()->set_allow_partial_results(true);
   ClassifyResponse response;
   ASSERT_EQ(Classify(request, &response).code, StatusCode::OK);
@@ -96,7 +98,7 @@ TEST_F(ClassifyCallTest, AFullQueueSaysWhenToComeBack) {
   Start("max_batch_size: 1 max_queue_items: 1");
   server_->gate().Close();
   server::Call running(*server_, server::GreyRequest(1));
-  server_->gate().WaitForBatch();  // The queue is empty again.
+  server_->gate().WaitForBatch();  // The queue is now empty.
   server::Call queued(*server_, server::GreyRequest(2));
   EXPECT_EQ(server_->WaitForSum("sfmamba_queue_items", {}, 1), 1);
   server::Call refused(*server_, server::GreyRequest(3));
@@ -193,7 +195,8 @@ TEST_F(ClassifyCallTest, CancellingWhileTheModelRuns) {
   const std::string code = R"(code="CANCELLED")",
                     method = R"(method="Classify")";
   int calls = 0;
-  // A server that is slow to see the cancellation answers the call before.
+  // If the server notices the cancellation too late, it answers the call. The
+  // test then tries again.
   while (calls < 20 &&
          server_->WaitForSum("sfmamba_requests_total", {method}, calls) ==
              calls &&

@@ -1,4 +1,5 @@
-// Detect, as a client sees it; what it shares with Classify is tested there.
+// Tests Detect through a client. classify_call_test.cc tests the behaviour that
+// Detect shares with Classify.
 
 #include <cmath>
 #include <limits>
@@ -20,7 +21,7 @@ using v1::DetectRequest;
 using v1::DetectResponse;
 using DetectionCall = server::CallUnderWay<DetectRequest, DetectResponse>;
 
-// A red rectangle of 80 x 40 in a picture of 200 x 100.
+// A red rectangle of 80 x 40 pixels in a picture of 200 x 100 pixels.
 constexpr image::PixelRect kRed = {40, 20, 80, 40};
 
 image::RgbImage Picture() { return server::WithRed(200, 100, kRed); }
@@ -38,8 +39,8 @@ class DetectCallTest : public server::VisionServiceTest {
     Start(batching, config, /*load=*/true, model::VisionTask::kDetection);
   }
 
-  // One object, whose box is `red` to about the pixels that were lost in the
-  // resize.
+  // Expects one object whose box is `red`. The tolerance covers the pixels that
+  // resizing loses.
   static void ExpectBox(const v1::DetectResult& result,
                         const image::PixelRect& red, float tolerance = 2) {
     ASSERT_EQ(result.detections_size(), 1);
@@ -69,7 +70,8 @@ TEST_F(DetectCallTest, FindsWhatIsThereAndSaysByWhat) {
   EXPECT_EQ(result.detections(0).label(), "label 1");
   EXPECT_EQ(result.detections(0).score(), server::FakeModel::kScore);
   EXPECT_EQ(result.detections(0).mask_case(), v1::Detection::MASK_NOT_SET);
-  // 96 x 48 pixels, padded.
+  // The input has 96 x 48 pixels. Padding makes 96 x 64 pixels, which the
+  // bucket states as height x width.
   EXPECT_EQ(response.timing().bucket(), "64x96");
   EXPECT_EQ(response.timing().batch_size(), 1);
   EXPECT_GT(response.timing().preprocess().nanos(), 0);
@@ -89,7 +91,8 @@ TEST_F(DetectCallTest, FindsWhatIsThereAndSaysByWhat) {
 
 TEST_F(DetectCallTest, BoxesAreOfTheOrientedPicture) {
   StartDetector();
-  // Orientation 6: the stored top row is the right column of what is seen.
+  // With orientation 6, the top row of the stored pixels is the right column of
+  // the picture.
   const std::string turned = server::WithExif(server::EncodeJpeg(Picture()),
                                               server::ExifOrientation(6, true));
   const v1::DetectResult seen = DetectOne(RequestOf(turned));
@@ -106,22 +109,28 @@ TEST_F(DetectCallTest, BoxesAndMasksOfACropAreOfTheWholePicture) {
   StartDetector();
   DetectRequest request = RequestOf(server::EncodePng(Picture()));
   v1::NormalizedRect& crop = *request.mutable_images(0)->mutable_crop();
-  crop.set_x_min(0.1f);  // 20 .. 100
+  // The crop's columns are 20 to 100.
+  crop.set_x_min(0.1f);
   crop.set_x_max(0.5f);
-  crop.set_y_min(0.1f);  // 10 .. 70
+  // The crop's rows are 10 to 70.
+  crop.set_y_min(0.1f);
   crop.set_y_max(0.7f);
   request.mutable_params()->set_mask_encoding(DetectParams::COCO_RLE);
   const v1::DetectResult result = DetectOne(request);
   EXPECT_EQ(result.image_width(), 200);
   EXPECT_EQ(result.image_height(), 100);
-  ExpectBox(result, {40, 20, 60, 40});  // What of it is in the crop.
+  // The part of the rectangle inside the crop.
+  ExpectBox(result, {40, 20, 60, 40});
   const v1::CocoRle& rle = result.detections(0).rle();
   EXPECT_EQ(rle.width(), 200);
   EXPECT_EQ(rle.height(), 100);
   const std::vector<int> mask = server::DecodeRle(rle.counts(), 100, 200);
-  EXPECT_EQ(mask[40 * 200 + 70], 1);   // Inside,
-  EXPECT_EQ(mask[40 * 200 + 110], 0);  // right of the crop,
-  EXPECT_EQ(mask[10 * 200 + 70], 0);   // above the rectangle.
+  // This pixel is inside the rectangle and the crop.
+  EXPECT_EQ(mask[40 * 200 + 70], 1);
+  // This pixel is right of the crop.
+  EXPECT_EQ(mask[40 * 200 + 110], 0);
+  // This pixel is above the rectangle.
+  EXPECT_EQ(mask[10 * 200 + 70], 0);
 }
 
 TEST_F(DetectCallTest, MasksComeAsTheyAreAskedFor) {
@@ -134,7 +143,8 @@ TEST_F(DetectCallTest, MasksComeAsTheyAreAskedFor) {
             std::ceil(crop.box().x_max()) - std::floor(crop.box().x_min()));
   EXPECT_EQ(png.height,
             std::ceil(crop.box().y_max()) - std::floor(crop.box().y_min()));
-  EXPECT_EQ(png.values[0], 0);  // FakeModel leaves out the top left pixel.
+  // FakeModel never sets a mask's top left pixel.
+  EXPECT_EQ(png.values[0], 0);
   EXPECT_EQ(png.values[1], 1);
   request.mutable_params()->set_mask_encoding(DetectParams::COCO_RLE);
   const v1::Detection whole = DetectOne(request).detections(0);
@@ -226,7 +236,7 @@ TEST_F(DetectCallTest, AlphaIsDroppedAndSixteenBitsAreCut) {
   std::string rgba, deep;
   for (size_t i = 0; i < picture.data.size(); ++i) {
     rgba.push_back(picture.data[i]);
-    if (i % 3 == 2) rgba.push_back(0);  // Wholly transparent.
+    if (i % 3 == 2) rgba.push_back(0);  // The pixel is transparent.
     deep.push_back(picture.data[i]);
     deep.push_back(0x7f);
   }
@@ -243,7 +253,8 @@ TEST_F(DetectCallTest, AlphaIsDroppedAndSixteenBitsAreCut) {
 TEST_F(DetectCallTest, CmykIsConverted) {
   StartDetector();
   const image::RgbImage picture = Picture();
-  std::vector<uint8_t> cmyk;  // Inverted, as Adobe's is, with no black.
+  // Like Adobe's CMYK, the values are inverted. The black value is 0.
+  std::vector<uint8_t> cmyk;
   for (size_t i = 0; i < picture.data.size(); ++i) {
     cmyk.push_back(picture.data[i]);
     if (i % 3 == 2) cmyk.push_back(255);
@@ -257,7 +268,8 @@ TEST_F(DetectCallTest, CmykIsConverted) {
 TEST_F(DetectCallTest, ImagesOfOnePaddedSizeShareABatch) {
   StartDetector(
       "max_batch_size: 2 mode: THROUGHPUT max_queue_delay { seconds: 60 }");
-  // 96 x 48 and 84 x 48 pixels: both 96 x 64 padded.
+  // The inputs have 96 x 48 and 84 x 48 pixels. Padding makes 96 x 64 pixels of
+  // each.
   DetectRequest request = RequestOf(server::EncodePng(Picture()));
   request.add_images()->set_encoded(
       server::EncodePng(server::WithRed(175, 100, kRed)));
@@ -391,7 +403,8 @@ TEST_F(DetectCallTest, CancellingWhileTheModelRuns) {
   StartDetector();
   const std::string code = R"(code="CANCELLED")", method = R"(method="Detect")";
   int calls = 0;
-  // A server that is slow to see the cancellation answers the call before.
+  // If the server notices the cancellation too late, it answers the call. The
+  // test then tries again.
   while (calls < 20 &&
          server_->WaitForSum("sfmamba_requests_total", {method}, calls) ==
              calls &&

@@ -1,4 +1,5 @@
-// Watches of several clients of a server, which gRPC tells apart.
+// Tests Watch calls from several clients. gRPC tells the server which client
+// makes a call.
 
 #include <unistd.h>
 
@@ -20,7 +21,7 @@ using grpc::health::v1::Health;
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
-// A watch of liveness whose first answer has come.
+// A Watch call for liveness. The constructor waits for the first answer.
 class Watch {
  public:
   explicit Watch(Health::Stub& stub) {
@@ -36,13 +37,13 @@ class Watch {
     reader_->Finish();
   }
 
-  // Waits for the next answer.
+  // Waits for the next answer and returns it.
   HealthCheckResponse::ServingStatus Next() {
     HealthCheckResponse response;
     EXPECT_TRUE(reader_->Read(&response)) << "the watch has ended";
     return response.status();
   }
-  // Waits for its end.
+  // Waits until the call has ended and returns its status code.
   StatusCode End() {
     HealthCheckResponse response;
     EXPECT_FALSE(reader_->Read(&response));
@@ -78,7 +79,8 @@ class HealthClientsTest : public testing::Test {
   const TimeLimit limit_{"the end of the test"};
   HealthService service_{[] { return true; }, /*max_watches=*/3};
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<Health::Stub> remote_, local_;  // Two clients.
+  // The server sees two clients.
+  std::unique_ptr<Health::Stub> remote_, local_;
 };
 
 TEST_F(HealthClientsTest, TheOldestOfTheClientWithMostWatchesGivesWay) {

@@ -28,7 +28,7 @@ grpc::ByteBuffer BytesOf(const std::string& text) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
-// A request for the health of `name`.
+// Returns a request for the health of `name`.
 grpc::ByteBuffer RequestFor(const std::string& name) {
   HealthCheckRequest request;
   request.set_service(name);
@@ -41,8 +41,9 @@ HealthCheckResponse::ServingStatus StatusIn(const grpc::ByteBuffer& bytes) {
   return response.status();
 }
 
-// A call of Watch; the test plays gRPC's side of it and says when a write is
-// done. Must have ended when it goes.
+// A Watch call without a network. The test takes the part of gRPC and says when
+// a write is finished. The call must have ended before this object is
+// destroyed.
 class WatchCall {
  public:
   WatchCall(HealthService& service, const std::string& name)
@@ -56,7 +57,8 @@ class WatchCall {
     reactor_->OnDone();
   }
 
-  // What it was told so far; the last may still be being written.
+  // Returns the statuses sent so far. The last one may not be completely
+  // written yet.
   const Statuses& told() const { return grpc_side_->told; }
   void WriteDone(bool ok = true) {
     ASSERT_NE(grpc_side_->message, nullptr) << "nothing is being written";
@@ -94,7 +96,8 @@ class WatchCall {
     void SendInitialMetadata() override {}
 
     Statuses told;
-    const grpc::ByteBuffer* message = nullptr;  // Being written.
+    // The message that is being written, or null.
+    const grpc::ByteBuffer* message = nullptr;
     grpc::Status status;
     int endings = 0;
 
@@ -112,7 +115,8 @@ class WatchCall {
 
 class HealthTest : public testing::Test {
  protected:
-  // What Check says of `name`; kUnknown for NOT_FOUND.
+  // Returns Check's answer for `name`. Returns kUnknown if Check fails with
+  // NOT_FOUND.
   HealthCheckResponse::ServingStatus Check(const std::string& name) {
     grpc::CallbackServerContext context;
     grpc::testing::DefaultReactorTestPeer call(&context);
@@ -150,7 +154,6 @@ TEST_F(HealthTest, CheckTellsWhatWasSet) {
   EXPECT_EQ(Check("m"), kServing);
 }
 
-// R5.
 TEST_F(HealthTest, OnlyWhatWasSaidToServeIsServing) {
   service_.SetServing("m", true);
   service_.SetServing("other", false);
@@ -284,7 +287,7 @@ TEST_F(HealthTest, OfTooManyWatchesTheOldestGivesWay) {
     }
   }
   EXPECT_EQ(watches[0]->code(), StatusCode::RESOURCE_EXHAUSTED);
-  // There is room again for one.
+  // One of the watches ends, so there is room for one more.
   watches.back()->Cancel();
   watches.pop_back();
   WatchCall watch(service_, "m");
@@ -297,8 +300,8 @@ TEST_F(HealthTest, TheLongestNameIsRead) {
   EXPECT_EQ(Check(std::string(256, 'x')), kUnknown);
 }
 
-// A long name, a text that is longer than its message, one that is not UTF-8,
-// and more bytes than any request has.
+// The requests contain a name that is too long, a text that is longer than the
+// message, a text that is not UTF-8, and more bytes than any request has.
 TEST_F(HealthTest, WhatIsNoRequestIsRefused) {
   for (const grpc::ByteBuffer& request :
        {RequestFor(std::string(257, 'x')), BytesOf("\x0a\x05x"),

@@ -10,12 +10,13 @@
 namespace sfmamba::rpc {
 namespace {
 
-// The doubles of a message by their field, read as protobuf writes them.
+// Returns the doubles in a serialized message by field number.
 std::map<int, double> Doubles(const std::string& message) {
   std::map<int, double> doubles;
   EXPECT_EQ(message.size() % 9, 0);
   for (size_t i = 0; i + 9 <= message.size(); i += 9) {
-    EXPECT_EQ(message[i] & 7, 1);  // A fixed64.
+    // Expects the wire type of a fixed 64-bit value.
+    EXPECT_EQ(message[i] & 7, 1);
     std::memcpy(&doubles[message[i] >> 3], &message[i + 1], 8);
   }
   return doubles;

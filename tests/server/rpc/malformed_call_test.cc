@@ -1,4 +1,4 @@
-// Messages that no client library makes, sent as bytes.
+// Tests messages that no client library creates. They are sent as bytes.
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +12,7 @@ namespace {
 
 class MalformedCallTest : public server::VisionServiceTest {
  protected:
-  // Calls a method of VisionService with `bytes` for its message.
+  // Calls a method of VisionService. `bytes` is the serialized request.
   server::Ending Send(const std::string& method, const std::string& bytes) {
     grpc::GenericStub stub(server_->channel());
     grpc::ClientContext context;
@@ -37,8 +37,9 @@ TEST_F(MalformedCallTest, BytesThatAreNoMessageAreRefusedCountedAndLogged) {
   for (const char* method :
        {"Classify", "Detect", "Segment", "GetModel", "ListModels"}) {
     SCOPED_TRACE(method);
-    // A text that is longer than the message, and one that is not UTF-8; the
-    // first text of ListModelsRequest is field 2.
+    // The first message has a text that is longer than the message. The second
+    // has a text that is not UTF-8, in fields 1 and 2, because the first text
+    // of ListModelsRequest is field 2.
     for (const std::string& bytes :
          {std::string("\x0a\x05x"), std::string("\x0a\x01\xff\x12\x01\xff")}) {
       const server::Ending ending = Send(method, bytes);

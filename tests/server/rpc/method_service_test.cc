@@ -16,10 +16,10 @@ namespace {
 
 using Environment = prediction::TransportEnvironment;
 
-// A gRPC server of one method, "/Service/Method".
+// A gRPC server with only one method, "/Service/Method".
 class MethodServiceTest : public prediction::PredictionTest {
  protected:
-  // The status of a call that `handle` is to answer.
+  // Makes a call that `handle` answers and returns its status.
   grpc::Status Call(call::Handler handle) {
     const call::MethodTable table(
         Environment{*environment_},

@@ -1,4 +1,5 @@
-// Segment, as a client sees it; what it shares with Classify is tested there.
+// Tests Segment through a client. classify_call_test.cc tests the behaviour
+// that Segment shares with Classify.
 
 #include <algorithm>
 #include <string>
@@ -52,7 +53,8 @@ TEST_F(SegmentCallTest, TheMapHasThePicturesSize) {
   EXPECT_EQ(map.values[40 * 200 + 80], 2);
   EXPECT_EQ(map.values[10 * 200 + 80], 0);
   EXPECT_EQ(map.values[40 * 200 + 130], 0);
-  EXPECT_EQ(response.timing().bucket(), "48x96");  // Not padded.
+  // Segmenters' inputs are not padded.
+  EXPECT_EQ(response.timing().bucket(), "48x96");
   EXPECT_EQ(server_->WaitForSum("sfmamba_requests_total",
                                 {R"(method="Segment")", R"(code="OK")"}, 1),
             1);
@@ -74,9 +76,11 @@ TEST_F(SegmentCallTest, OrItsCrops) {
   StartSegmenter();
   SegmentRequest request = RequestOf(server::EncodePng(Picture()));
   v1::NormalizedRect& crop = *request.mutable_images(0)->mutable_crop();
-  crop.set_x_min(0.25f);  // 50 .. 100
+  // The crop's columns are 50 to 100.
+  crop.set_x_min(0.25f);
   crop.set_x_max(0.5f);
-  crop.set_y_min(0.3f);  // 30 .. 50
+  // The crop's rows are 30 to 50.
+  crop.set_y_min(0.3f);
   crop.set_y_max(0.5f);
   const v1::SegmentResult result = SegmentOne(request);
   EXPECT_EQ(result.width(), 50);
@@ -116,8 +120,7 @@ TEST_F(SegmentCallTest, EncodingsAreasAndConfidenceComeAsAskedFor) {
   EXPECT_NEAR(red, 3200, 300);
   const server::GreyPng confidence =
       server::DecodeGreyPng(raw.confidence_png());
-  // The softmax of logits that are 1 for one of ten classes and 0 for the
-  // others.
+  // The softmax if one of ten logits is 1 and the others are 0.
   EXPECT_EQ(confidence.values[40 * 200 + 80], 59);
   EXPECT_EQ(confidence.values[0], 59);
   params.set_encoding(SegmentParams::RLE_PER_CLASS);
@@ -179,7 +182,8 @@ TEST_F(SegmentCallTest, BadParametersAreNamed) {
 
 class LargeResponseTest : public SegmentCallTest {
  protected:
-  // A server that sends 100 KB at most, and a request for 250 KB.
+  // Starts a server that sends at most 100 KB. Returns a request whose answer
+  // has 250 KB.
   SegmentRequest StartAndAskForMuch() {
     v1::ServerConfig config;
     config.set_max_message_bytes(100'000);
@@ -239,7 +243,7 @@ TEST_F(LargeResponseTest, ImagesAreCountedTogether) {
   SegmentRequest request = StartAndAskForMuch();
   request.mutable_images(0)->set_encoded(
       server::EncodePng(server::WithRed(300, 200, {})));
-  EXPECT_EQ(Segment(request).code, StatusCode::OK);  // 60 KB.
+  EXPECT_EQ(Segment(request).code, StatusCode::OK);  // The answer has 60 KB.
   *request.add_images() = request.images(0);
   ExpectTooLarge(Segment(request));
 }
@@ -261,8 +265,8 @@ TEST_F(SegmentCallTest, MaxQueueWaitExpiresInTheQueue) {
 }
 
 TEST_F(SegmentCallTest, RoomForTheAnswerIsHeldUntilItIsEncoded) {
-  // The map of 200 x 100 takes 40,000 bytes, its logits 11,520, the input
-  // 13,824.
+  // Each request takes 40,000 bytes for the map of 200 x 100 pixels, 11,520
+  // bytes for its logits and 13,824 bytes for its input.
   StartSegmenter("max_batch_size: 1 max_queue_bytes: 85000");
   server_->gate().Close();
   SegmentationCall running(*server_, RequestOf(server::EncodePng(Picture())));

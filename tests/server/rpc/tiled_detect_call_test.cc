@@ -1,4 +1,4 @@
-// Detect with tiles, as a client sees it.
+// Tests Detect with tiles through a client.
 
 #include <cmath>
 #include <limits>
@@ -21,11 +21,12 @@ using v1::Tiles;
 using DetectionCall = server::CallUnderWay<DetectRequest, DetectResponse>;
 
 constexpr int kSide = server::FakeModel::kShortSide;  // Tiles are not resized.
-// Not cut by any of tiles that begin at multiples of 24 pixels.
+// No tile that begins at a multiple of 24 pixels cuts this rectangle.
 constexpr image::PixelRect kRed = {98, 50, 12, 10};
 const std::vector<float> kCorners = {98, 50, 110, 60};
 
-// A request for tiles of the model's size in a picture of 200 x 150.
+// Returns a request with a picture of 200 x 150 pixels. Its tiles have the size
+// of the model's input.
 DetectRequest TiledRequest(float overlap, const image::PixelRect& red = kRed) {
   DetectRequest request;
   request.add_images()->set_encoded(
@@ -47,7 +48,7 @@ class TiledDetectCallTest : public server::VisionServiceTest {
                      v1::ServerConfig config = v1::ServerConfig()) {
     Start(batching, config, /*load=*/true, model::VisionTask::kDetection);
   }
-  // All that requests hold is given back.
+  // Expects that requests have released all memory and all places in the queue.
   void ExpectNothingHeld() {
     EXPECT_EQ(server_->WaitForSum("sfmamba_memory_held_bytes", {}, 0), 0);
     EXPECT_EQ(server_->WaitForSum("sfmamba_queue_items", {}, 0), 0);
@@ -56,7 +57,7 @@ class TiledDetectCallTest : public server::VisionServiceTest {
 
 TEST_F(TiledDetectCallTest, WhatTilesCutIsFoundInEach) {
   StartDetector();
-  // Tiles meet at x = 96 and y = 48.
+  // The borders of the tiles at x = 96 and y = 48 cut the rectangle.
   const v1::DetectResult result = DetectOne(TiledRequest(0, {90, 44, 12, 10}));
   EXPECT_EQ(result.image_width(), 200);
   EXPECT_EQ(result.image_height(), 150);
@@ -105,7 +106,7 @@ TEST_F(TiledDetectCallTest, MasksAreOfThePicture) {
   for (int y = 0; y < 150; ++y) {
     for (int x = 0; x < 200; ++x) {
       const bool in_box = x >= 98 && x < 110 && y >= 50 && y < 60;
-      // A tile's mask lacks its own top left pixel.
+      // FakeModel never sets a mask's top left pixel.
       if (x == 98 && y == 50) continue;
       ASSERT_EQ(mask[y * 200 + x], in_box) << x << ", " << y;
     }
@@ -194,7 +195,7 @@ TEST_F(TiledDetectCallTest, WhatIsOutOfRangeIsRefused) {
         t.set_height(1);
       },
       "images[0]", many);
-  // What a refusal says would fit fits.
+  // The refusal suggests settings. They must fit.
   const server::Ending ending = refuse(
       [](Tiles& t) {
         t.set_overlap(0.9f);
@@ -283,7 +284,8 @@ TEST_F(TiledDetectCallTest, TilesOfACallerWhoHasGoneLeaveTheQueue) {
 TEST_F(TiledDetectCallTest, TilesOfAJpegBeginBeforeItIsDecoded) {
   StartDetector("max_batch_size: 1 max_queue_delay {}");
   std::string jpeg = server::EncodeJpeg(server::WithRed(200, 150, kRed));
-  jpeg.resize(jpeg.size() - 100);  // The last rows are missing.
+  // The last rows of the picture are missing.
+  jpeg.resize(jpeg.size() - 100);
   DetectRequest request = TiledRequest(0);
   request.mutable_images(0)->set_encoded(jpeg);
   request.mutable_options()->set_allow_partial_results(true);

@@ -1,4 +1,4 @@
-// A client that does not read its answer.
+// Tests a client that does not read its answer.
 
 #include <memory>
 #include <string>
@@ -12,7 +12,8 @@
 namespace sfmamba::rpc {
 namespace {
 
-// Its answer is a map of a byte a pixel, more than the client's window takes.
+// Returns a request whose answer is a map with one byte per pixel. The answer
+// exceeds gRPC's flow-control window.
 v1::SegmentRequest RequestOfALargeAnswer() {
   v1::SegmentRequest request;
   request.add_images()->set_encoded(
@@ -22,8 +23,9 @@ v1::SegmentRequest RequestOfALargeAnswer() {
 }
 constexpr int kAnswerBytes = 1000 * 600;
 
-// Sends a Segment call and reads nothing of its answer. Is constructed when the
-// server sends it, which is some moments after the metrics count the call.
+// Makes a Segment call and never reads its answer. The constructor returns when
+// the server has begun to send the answer. The metrics count the call a little
+// earlier.
 class UnreadCall {
  public:
   explicit UnreadCall(int port) {
@@ -93,7 +95,7 @@ TEST_F(UnreadAnswerTest, CountsAsHeldUntilItsCallIsEnded) {
         model::VisionTask::kSegmentation);
   {
     UnreadCall call(server_->server().port());
-    // The model's map has gone, and so has the message.
+    // The model's map and the request's message are freed by now.
     ASSERT_EQ(server_->WaitForSum("sfmamba_requests_total", {"code=\"OK\""}, 1),
               1);
     const double held = SumOf(Samples(server_->Exposition()),

@@ -1,4 +1,4 @@
-// The methods of VisionService over gRPC.
+// Tests the methods of VisionService over gRPC.
 
 #include <string>
 #include <vector>
@@ -48,7 +48,8 @@ TEST_F(VisionServiceTest, TimingOnlyOnRequest) {
   EXPECT_FALSE(response.has_timing());
 }
 
-// While nothing is known of the times of batches the first waits to be full.
+// Returns a configuration without measured batch times. The first batch then
+// waits until it is full.
 v1::ServerConfig WithoutTimes() {
   v1::ServerConfig config;
   config.mutable_profile_budget();

@@ -17,7 +17,7 @@ using nlohmann::json;
 constexpr char kRequest[] =
     "opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest";
 
-// OTLP's JSON has ids in hexadecimal, protobuf's in base64.
+// Converts IDs from protobuf's base64 to hexadecimal, which OTLP's JSON uses.
 void WriteIdsInHexadecimal(json* value) {
   if (value->is_array()) {
     for (json& element : *value) WriteIdsInHexadecimal(&element);
@@ -34,7 +34,8 @@ void WriteIdsInHexadecimal(json* value) {
   }
 }
 
-// Returns a discarded value unless `bytes` are a request.
+// Returns the request as JSON. Returns a discarded value if `bytes` are not a
+// request.
 json Parse(const grpc::ByteBuffer& bytes) {
   const auto* type =
       google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(
@@ -58,7 +59,7 @@ json Parse(const grpc::ByteBuffer& bytes) {
 
 }  // namespace
 
-// A unary call.
+// A call with one request and one response.
 class CollectorStandIn::Call final : public grpc::ServerGenericBidiReactor {
  public:
   explicit Call(CollectorStandIn* collector) : collector_(*collector) {

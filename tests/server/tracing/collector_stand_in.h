@@ -14,8 +14,8 @@
 
 namespace sfmamba::tracing {
 
-// A collector of OTLP over gRPC on a free port of 127.0.0.1 that keeps what it
-// is sent. Thread-safe.
+// An OTLP collector over gRPC on a free port of 127.0.0.1. It stores all
+// requests. Thread-safe.
 class CollectorStandIn final : private grpc::CallbackGenericService {
  public:
   explicit CollectorStandIn(
@@ -26,17 +26,17 @@ class CollectorStandIn final : private grpc::CallbackGenericService {
   int port() const { return port_; }
   std::string url() const;  // "http://127.0.0.1:port"
 
-  // Requests are answered with `status` from now on.
+  // From now on, answers each request with `status`.
   void AnswerWith(const grpc::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
-  // Requests are not answered from now on.
+  // From now on, answers no request.
   void Hang() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The requests so far, each an ExportTraceServiceRequest in OTLP's JSON: ids
-  // are hexadecimal, enums are numbers.
+  // Returns all requests so far. Each is an ExportTraceServiceRequest in OTLP's
+  // JSON, in which IDs are hexadecimal and enums are numbers.
   std::vector<nlohmann::json> requests() const ABSL_LOCKS_EXCLUDED(mu_);
-  // The spans of all requests.
+  // Returns the spans of all requests.
   std::vector<nlohmann::json> spans() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits until there are `count` spans.
+  // Waits until there are `count` spans. Returns false if `limit` passes first.
   bool AwaitSpans(size_t count, absl::Duration limit) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -53,11 +53,12 @@ class CollectorStandIn final : private grpc::CallbackGenericService {
   std::vector<nlohmann::json> requests_ ABSL_GUARDED_BY(mu_);
   std::vector<nlohmann::json> spans_ ABSL_GUARDED_BY(mu_);
   int port_ = 0;
-  std::unique_ptr<grpc::Server> server_;  // Last: uses everything above.
+  // The last member, because the server uses all members above.
+  std::unique_ptr<grpc::Server> server_;
 };
 
-// The value of a span's attribute, a number as its digits; empty if it has
-// none.
+// Returns the value of a span's attribute. A number is returned as its digits.
+// Returns "" if the span has no such attribute.
 std::string AttributeOf(const nlohmann::json& span, const std::string& key);
 
 }  // namespace sfmamba::tracing

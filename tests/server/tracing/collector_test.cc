@@ -43,7 +43,7 @@ class CollectorTest : public testing::Test {
     collector_ = std::make_unique<Collector>(options_);
     return *collector_;
   }
-  // Waits until the counts add up to `spans` and returns them.
+  // Waits until the counts add up to `spans`. Returns the added counts.
   Collector::Counts AwaitCounts(int64_t spans) {
     Collector::Counts sum;
     WaitUntil(

@@ -1,5 +1,6 @@
-// What tracing costs a request: one that is not traced, which nearly all are,
-// and the spans of one that is, as its own threads see it.
+// Measures the time that tracing takes on a request's own threads. Most
+// requests are not traced. For a traced request, the benchmark measures the
+// time for its spans.
 
 #include <memory>
 #include <string>
@@ -14,7 +15,7 @@
 namespace sfmamba::tracing {
 namespace {
 
-// Nobody listens there, so that spans are dropped once they leave the queue.
+// No process listens here, so spans are dropped after they leave the queue.
 constexpr char kNobody[] = "http://127.0.0.1:1";
 
 std::unique_ptr<Tracer> MakeTracer() {
@@ -55,7 +56,7 @@ void BM_FiveSpans(benchmark::State& state) {
     trace->Add(std::move(spans));
   }
 }
-// The queue holds all spans of these iterations.
+// With this number of iterations, the queue has room for all spans.
 BENCHMARK(BM_FiveSpans)->Iterations(1600)->Repetitions(20);
 
 }  // namespace

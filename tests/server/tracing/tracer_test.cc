@@ -19,7 +19,8 @@ using observability::TraceContext;
 
 TraceContext Context(bool has_parent, bool sampled) {
   TraceContext context;
-  context.trace = {1, uint64_t{1} << 63};  // In the middle of all ids.
+  // The trace ID lies in the middle of all IDs.
+  context.trace = {1, uint64_t{1} << 63};
   context.parent = has_parent ? 7 : 0;
   context.sampled = sampled;
   return context;

@@ -42,7 +42,8 @@ TEST_F(AdminServiceTest, TellsWhatWasMeasuredAtLoadAndWhatRan) {
   EXPECT_EQ(size.height(), server::FakeModel::kSide);
   EXPECT_EQ(size.width(), server::FakeModel::kSide);
   EXPECT_EQ(size.image_type(), v1::BatchProfile::UINT8);
-  ASSERT_EQ(size.times_size(), 3);  // 1, 2 and 4.
+  // Batches of 1, 2 and 4 images were measured.
+  ASSERT_EQ(size.times_size(), 3);
   EXPECT_EQ(size.times(0).images(), 1);
   EXPECT_EQ(size.times(2).images(), 4);
   absl::Duration last;
@@ -146,7 +147,8 @@ TEST_F(AdminServiceTest, LoadsWithOtherLimits) {
 
 TEST_F(AdminServiceTest, LabelsMove) {
   StartExplicit();
-  // A version with a label stays, although the policy wants the latest alone.
+  // Version 3 has a label, so it stays loaded although the policy keeps only
+  // the latest version.
   ASSERT_EQ(Label("fake", "stable", 3).code, StatusCode::OK);
   server::WriteModel(repository_, "fake", "4");
   ASSERT_EQ(Load("models/fake/versions/4").code, StatusCode::OK);

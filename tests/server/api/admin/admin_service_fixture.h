@@ -10,10 +10,10 @@
 
 namespace sfmamba::api {
 
-// A server of fake models that is administered by calls.
+// A server with fake models. The tests change it with calls of AdminService.
 class AdminServiceTest : public server::VisionServiceTest {
  protected:
-  // A server whose models are loaded and unloaded by calls.
+  // Starts a server that loads and unloads models only if a call asks for it.
   void StartExplicit(v1::ServerConfig config = v1::ServerConfig()) {
     config.set_model_control("explicit");
     Start("", config);
@@ -72,7 +72,8 @@ class AdminServiceTest : public server::VisionServiceTest {
                settings);
   }
 
-  // The version that answers a request for `model`.
+  // Returns the version that answers a request for `model`. If the request
+  // fails, returns the error's reason.
   std::string AnsweredBy(const std::string& model) {
     v1::ClassifyRequest request = server::GreyRequest(1);
     request.set_model(model);

@@ -1,4 +1,4 @@
-// What AdminService changes of a server that runs: its settings.
+// Tests how AdminService changes the settings of a running server.
 
 #include <string>
 

@@ -1,4 +1,4 @@
-// What becomes of a load whose client goes away.
+// Tests LoadModel calls whose client disconnects before the model is loaded.
 
 #include <memory>
 #include <string>
@@ -18,7 +18,8 @@ namespace {
 
 class CancelledLoadTest : public prediction::PredictionTest {
  protected:
-  // Asks for version 4 of "fake", whose first batch waits for the gate.
+  // Starts to load version 4 of "fake". The first batch waits until the gate
+  // opens.
   void StartLoad() {
     server::WriteModel(folder_, "fake", "4");
     gate_.Close();

@@ -12,8 +12,8 @@ namespace {
 
 using inference::packed::ModelInferResponse;
 
-// The answers with the maps of a segmenter of 300 classes, each of which is two
-// pixels wide and one high.
+// Encodes `maps` as the outputs of a segmenter of 300 classes. Each map is two
+// pixels wide and one pixel high.
 ModelInferResponse AnswerMaps(const std::vector<std::string>& maps, bool raw) {
   model::ModelConfig model;
   model.task = model::VisionTask::kSegmentation;

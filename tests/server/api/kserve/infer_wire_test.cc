@@ -94,7 +94,8 @@ TEST(InferWireTest, CountsWhatIsTooMuchAndKeepsTheFirst) {
   EXPECT_EQ(rest.outputs_size(), kMaxOutputs);
 }
 
-// What follows the last that counts is not read, so that it takes no time.
+// At most kMaxCounted fields are counted. The bytes after them are not read, so
+// a long message takes no time.
 TEST(InferWireTest, CountsUpToALimit) {
   const std::pair<char, int InferWire::*> kFields[] = {
       {'\x2a', &InferWire::inputs},
@@ -126,8 +127,8 @@ TEST(InferWireTest, RefusesEveryTruncation) {
   }
 }
 
-// Groups within groups, in a field that is unknown or in one that is kept. An
-// input is a level too.
+// The fields are protobuf groups that contain each other. They stand in an
+// unknown field or in a known one. An input also counts as a level.
 TEST(InferWireTest, LevelsHaveALimit) {
   const auto walks = [](const std::string& tags, const std::string& start,
                         const std::string& end, int groups) {

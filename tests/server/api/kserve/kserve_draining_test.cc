@@ -1,4 +1,4 @@
-// The Open Inference Protocol of a server that drains, over gRPC.
+// Tests the Open Inference Protocol over gRPC on a server that drains.
 
 #include <atomic>
 #include <memory>

@@ -16,7 +16,7 @@ namespace sfmamba::kserve {
 using inference::ModelInferRequest;
 using inference::ModelInferResponse;
 
-// Numbers as the protocol sends them raw, and back.
+// Raw() and Values() convert numbers to and from the protocol's raw bytes.
 template <typename T>
 std::string Raw(const std::vector<T>& values) {
   return std::string(reinterpret_cast<const char*>(values.data()),
@@ -29,15 +29,17 @@ std::vector<T> Values(const std::string& raw) {
   return values;
 }
 
-// An element of BYTES as it stands in raw contents.
+// Returns an element of type BYTES in the form of raw contents. Its length
+// comes first.
 inline std::string RawElement(const std::string& bytes) {
   return Raw<uint32_t>({static_cast<uint32_t>(bytes.size())}) + bytes;
 }
 
 constexpr int64_t kSide = server::FakeModel::kSide;
-constexpr int64_t kValues = 3 * kSide * kSide;  // Values of an image.
+// The number of values of an image.
+constexpr int64_t kValues = 3 * kSide * kSide;
 
-// A request to "fake" with one input, without its elements.
+// Returns a request for "fake" with one input. The input has no elements yet.
 inline ModelInferRequest RequestFor(const std::string& datatype,
                                     const std::vector<int64_t>& shape) {
   ModelInferRequest request;
@@ -49,14 +51,15 @@ inline ModelInferRequest RequestFor(const std::string& datatype,
   return request;
 }
 
-// One image whose values are all `value`, raw.
+// Returns a request with one image, as raw contents. All of its values are
+// `value`.
 inline ModelInferRequest Fp32Request(float value = 0.25f) {
   ModelInferRequest request = RequestFor("FP32", {1, 3, kSide, kSide});
   request.add_raw_input_contents(Raw(std::vector<float>(kValues, value)));
   return request;
 }
 
-// Pictures, raw.
+// Returns a request with these picture files, as raw contents.
 inline ModelInferRequest BytesRequest(const std::vector<std::string>& files) {
   ModelInferRequest request =
       RequestFor("BYTES", {static_cast<int64_t>(files.size())});
@@ -87,7 +90,7 @@ class KserveTest : public server::VisionServiceTest {
     return server::EndingOf(status, &context);
   }
 
-  // The answer to a request that must succeed.
+  // Returns the answer to a request that must succeed.
   ModelInferResponse Answer(const ModelInferRequest& request) {
     ModelInferResponse response;
     const server::Ending ending = Infer(request, &response);

@@ -1,4 +1,5 @@
-// All of the Open Inference Protocol but ModelInfer, as a client sees it.
+// Tests all methods of the Open Inference Protocol except ModelInfer, through a
+// client.
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -12,7 +13,8 @@ using grpc::StatusCode;
 
 class KserveServiceTest : public KserveTest {
  protected:
-  // The response of a method of the stub.
+  // Calls a method of the stub and fills `response`. Returns how the call
+  // ended.
   template <typename Request, typename Response>
   server::Ending Ask(
       grpc::Status (inference::GRPCInferenceService::Stub::*method)(
@@ -69,7 +71,8 @@ class KserveServiceTest : public KserveTest {
     inference::RepositoryModelUnloadResponse response;
     return Ask(&Stub::RepositoryModelUnload, request, &response);
   }
-  // The state of "{name}:{version}"; empty if the index has no such entry.
+  // Returns the state of the model and version "{name}:{version}". Returns ""
+  // if the index has no such entry.
   std::string IndexOf(const std::string& version) {
     inference::RepositoryIndexResponse index;
     Ask(&Stub::RepositoryIndex, inference::RepositoryIndexRequest(), &index);
@@ -134,7 +137,8 @@ TEST_F(KserveServiceTest, SaysWhatItIs) {
   }
 }
 
-// perf_analyzer reads both and compares them.
+// The client perf_analyzer reads the metadata and the configuration and
+// compares them.
 TEST_F(KserveServiceTest, MetadataAndConfigAgree) {
   for (const model::VisionTask task :
        {model::VisionTask::kClassification, model::VisionTask::kDetection,
@@ -169,7 +173,8 @@ TEST_F(KserveServiceTest, MetadataAndConfigAgree) {
       const auto& output = config.output(i);
       const auto& tensor = metadata.outputs(i);
       EXPECT_EQ(output.name(), tensor.name());
-      // The batch comes first, and the rest is equal.
+      // The first dimension of the metadata's shape is the batch. The other
+      // dimensions are equal.
       ASSERT_EQ(tensor.shape_size(), output.dims_size() + 1);
       EXPECT_EQ(tensor.shape(0), -1);
       EXPECT_TRUE(std::equal(output.dims().begin(), output.dims().end(),
@@ -245,7 +250,7 @@ TEST_F(KserveServiceTest, CountsRequestsImagesAndBatches) {
   }
   EXPECT_EQ(batches, statistics.execution_count());
   EXPECT_EQ(images, 4);
-  // Without a name, statistics of all models come.
+  // A request without a name asks for the statistics of all models.
   inference::ModelStatisticsResponse all;
   EXPECT_EQ(
       Ask(&Stub::ModelStatistics, inference::ModelStatisticsRequest(), &all)
@@ -312,7 +317,8 @@ TEST_F(KserveServiceTest, LoadsNoModels) {
   const server::Ending ending = Ask(&Stub::RepositoryModelLoad, load, &loaded);
   EXPECT_EQ(ending.code, StatusCode::FAILED_PRECONDITION);
   EXPECT_EQ(ending.reason, "MODEL_CONTROL_OFF");
-  // Whatever it brings along: a configuration, or a file of any path.
+  // The request is refused even if it contains a configuration, or a file with
+  // any path.
   (*load.mutable_parameters())["config"].set_string_param("{}");
   (*load.mutable_parameters())["file:../../etc/passwd"].set_bytes_param("x");
   EXPECT_EQ(Ask(&Stub::RepositoryModelLoad, load, &loaded).reason,
@@ -328,7 +334,7 @@ TEST_F(KserveServiceTest, LoadsAndUnloads) {
   StartExplicit();
   ASSERT_EQ(Unload("fake").code, StatusCode::OK);
   EXPECT_NE(Infer(Fp32Request()).code, StatusCode::OK);
-  // Before, it may still be UNLOADING.
+  // Until the unloading has ended, the version's state is UNLOADING.
   WaitUntil([this] { return IndexOf("fake:3") == "UNAVAILABLE"; },
             "the end of the version");
   ASSERT_EQ(Load("fake").code, StatusCode::OK);

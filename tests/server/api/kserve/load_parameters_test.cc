@@ -7,7 +7,7 @@
 namespace sfmamba::kserve {
 namespace {
 
-// A request to load with the parameter `key`.
+// Returns the result of checking a load request that has the parameter `key`.
 absl::Status Check(const std::string& key) {
   inference::RepositoryModelLoadRequest request;
   (*request.mutable_parameters())[key].set_string_param("{}");

@@ -1,5 +1,4 @@
-// ModelInfer as a client sees it: all that an input may be, and what comes
-// back.
+// Tests ModelInfer through a client, with all kinds of inputs and outputs.
 
 #include <chrono>
 #include <thread>
@@ -47,7 +46,7 @@ TEST_F(ModelInferTest, ATensorIsAnsweredWithAllOutputsRaw) {
             std::vector<float>({values[0], 1}));
 }
 
-// The logits of the typed API, by class.
+// Returns the logits of the sfmamba.v1 API, ordered by class.
 std::vector<float> LogitsOf(const v1::ClassifyResult& result) {
   std::vector<float> logits(kClasses);
   for (const v1::Category& category : result.categories()) {
@@ -75,7 +74,7 @@ TEST_F(ModelInferTest, PicturesHaveTheScoresOfTheTypedApi) {
   }
   EXPECT_EQ(Values<float>(Answer(BytesRequest(files)).raw_output_contents(0)),
             expected);
-  // Files may come as a column, and as typed contents.
+  // Files may also have the shape [n, 1], or be sent as typed contents.
   ModelInferRequest column = BytesRequest(files);
   column.mutable_inputs(0)->add_shape(1);
   EXPECT_EQ(Values<float>(Answer(column).raw_output_contents(0)), expected);
@@ -163,7 +162,7 @@ TEST_F(ModelInferTest, ClassificationNamesTheBestClasses) {
   ASSERT_GT(raw.size(), 4 + std::strlen(expected));
   EXPECT_EQ(Values<uint32_t>(raw.substr(0, 4))[0], std::strlen(expected));
   EXPECT_EQ(raw.substr(4, std::strlen(expected)), expected);
-  // More than there are: all of them.
+  // If more classes are requested than the model has, all classes are returned.
   (*request.mutable_outputs(0)->mutable_parameters())["classification"]
       .set_int64_param(1 << 20);
   EXPECT_EQ(Answer(request).outputs(0).shape(1), kClasses);
@@ -212,7 +211,7 @@ TEST_F(ModelInferTest, DetectionsArePaddedWithZeros) {
   EXPECT_EQ(scores[0], server::FakeModel::kScore);
   EXPECT_EQ(scores[1], 0);
   EXPECT_EQ(Values<int32_t>(response.raw_output_contents(3))[0], 1);
-  // The threshold is the detector's.
+  // The score threshold of the request replaces the default threshold.
   (*request.mutable_parameters())["score_threshold"].set_double_param(0.8);
   EXPECT_EQ(Values<int32_t>(Answer(request).raw_output_contents(0))[0], 0);
   (*request.mutable_parameters())["score_threshold"].set_int64_param(1);
@@ -252,13 +251,14 @@ TEST_F(ModelInferTest, AClassMapHasThePicturesSize) {
   const ModelInferResponse answer = Answer(contents);
   const auto& map = answer.outputs(0).contents().uint_contents();
   EXPECT_EQ(std::string(map.begin(), map.end()), expected);
-  // Maps of several pictures may differ in size.
+  // A request must not contain several pictures, because their maps may differ
+  // in size.
   const server::Ending two = Infer(BytesRequest({file, file}));
   EXPECT_EQ(two.code, StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(two.field, "inputs[0].shape");
 }
 
-// ---- What holds for every transport holds here: it is one prediction. ----
+// ---- Behaviour that ModelInfer shares with the other transports ----
 
 TEST_F(ModelInferTest, AFullQueueSaysWhenToComeBack) {
   Start("max_batch_size: 1 max_queue_items: 1");

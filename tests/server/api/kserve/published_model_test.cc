@@ -1,4 +1,4 @@
-// Models under their second names, on a server with fake models.
+// Tests models that have a second name, on a server with fake models.
 
 #include "server/api/kserve/published_model.h"
 
@@ -65,7 +65,8 @@ class PublishedModelTest : public KserveTest {
     return models;
   }
 
-  // Returns the statistics of one model, or with "" of all.
+  // Returns the statistics of one model. If `name` is empty, returns the
+  // statistics of all models.
   inference::ModelStatisticsResponse Statistics(const std::string& name) {
     grpc::ClientContext context;
     inference::ModelStatisticsRequest request;
@@ -201,7 +202,8 @@ TEST_F(PublishedModelTest, AModelsOwnNameComesFirst) {
   ASSERT_EQ(Metadata("fake_encoded", "", &metadata).code, StatusCode::OK);
   EXPECT_EQ(metadata.versions(0), "7");
   EXPECT_EQ(metadata.inputs(0).datatype(), "FP32");
-  // That it is not this one's version does not make it the other's.
+  // The name means the model "fake_encoded", which has no version 3. Version 3
+  // of "fake" is not found under this name.
   EXPECT_EQ(Metadata("fake_encoded", "3", &metadata).code,
             StatusCode::NOT_FOUND);
 }

@@ -1,5 +1,5 @@
-// What ModelInfer refuses, and that it says what and why: nothing of what a
-// message says of itself is believed.
+// Tests the requests that ModelInfer refuses. The error must name the field and
+// the reason. The server must not trust any number in a message.
 
 #include <functional>
 #include <limits>
@@ -77,7 +77,7 @@ TEST_F(RefusedInferTest, MoreImagesThanAllowed) {
   ModelInferRequest request = RequestFor("UINT8", {65, 3, kSide, kSide});
   request.add_raw_input_contents(std::string(65 * kValues, '\0'));
   ExpectRefused(request, "inputs[0]", "TOO_MANY_IMAGES");
-  // However many the shape has.
+  // The number of pictures is limited even if the shape says a huge number.
   ModelInferRequest files = RequestFor("BYTES", {kHuge});
   files.add_raw_input_contents(RawElement("x"));
   ExpectRefused(files, "inputs[0]", "TOO_MANY_IMAGES");
@@ -100,12 +100,12 @@ TEST_F(RefusedInferTest, ElementsThatEndBeyondTheEnd) {
   const std::string file = server::EncodePng(server::Gradient(64, 64));
   const std::vector<std::string> contents = {
       "",
-      "abc",                                        // Not even a length.
-      std::string("\xff\xff\xff\xff", 4),           // 4 GiB.
-      std::string("\xff\xff\xff\x7f", 4) + file,    // 2 GiB.
-      RawElement(file).substr(0, file.size() + 3),  // A byte short.
-      RawElement(file) + "x",                       // A byte long.
-      RawElement(file) + RawElement(file),          // An element long.
+      "abc",                                        // Too short for a length.
+      std::string("\xff\xff\xff\xff", 4),           // The length is 4 GiB.
+      std::string("\xff\xff\xff\x7f", 4) + file,    // The length is 2 GiB.
+      RawElement(file).substr(0, file.size() + 3),  // One byte is missing.
+      RawElement(file) + "x",                       // One byte is left over.
+      RawElement(file) + RawElement(file),          // One element is left over.
   };
   for (const std::string& raw : contents) {
     ModelInferRequest request = RequestFor("BYTES", {1});
@@ -255,7 +255,7 @@ TEST_F(RefusedInferTest, ParametersOfAnotherTypeOrServer) {
   EXPECT_LT(Infer(wordy).message.size(), 1000u);
   ModelInferRequest request = Fp32Request();
   auto& parameters = *request.mutable_parameters();
-  parameters["timeout"].set_int64_param(0);  // None.
+  parameters["timeout"].set_int64_param(0);  // 0 means no timeout.
   parameters["sequence_id"].set_int64_param(0);
   parameters["sequence_end"].set_bool_param(false);
   parameters["triton_enable_empty_final_response"].set_bool_param(true);
@@ -348,8 +348,8 @@ TEST_F(MalformedInferTest, IsAnsweredWithAReasonAndCounted) {
   Start();
   const std::string valid = Fp32Request().SerializeAsString();
   const std::vector<std::string> messages = {
-      std::string("\x2a\x7fxyz", 5),       // A length past the end.
-      std::string("\x0a\x02\xc0\x80", 4),  // A name that is not UTF-8.
+      std::string("\x2a\x7fxyz", 5),       // The length exceeds the message.
+      std::string("\x0a\x02\xc0\x80", 4),  // The name is not UTF-8.
       std::string("\x3a", 1),
       valid.substr(0, valid.size() - 1),
   };
@@ -380,7 +380,7 @@ TEST_F(MalformedInferTest, ManyEmptyInputsAreCountedAndNotMade) {
 
 TEST_F(MalformedInferTest, UnknownFieldsAreReadOver) {
   Start();
-  // Fields 90 (a number) and 91 (bytes) of the request, and 20 of the input.
+  // Fields 90 (a number) and 91 (bytes) of the request are unknown.
   ModelInferRequest request = Fp32Request();
   std::string message = request.SerializeAsString();
   message += std::string(

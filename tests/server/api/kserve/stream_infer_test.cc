@@ -1,4 +1,4 @@
-// ModelStreamInfer on a server with fake models.
+// Tests ModelStreamInfer on a server with fake models.
 
 #include <memory>
 #include <set>
@@ -20,7 +20,8 @@ namespace {
 using grpc::StatusCode;
 using inference::ModelStreamInferResponse;
 
-constexpr int kMost = 64;  // In flight, by docs/clients.md.
+// The limit of requests in flight, as docs/clients.md says.
+constexpr int kMost = 64;
 constexpr char kInFlight[] = "sfmamba_in_flight_requests";
 constexpr char kRequests[] = "sfmamba_requests_total";
 
@@ -30,14 +31,16 @@ ModelInferRequest Named(const std::string& id, float value = 0.25f) {
   return request;
 }
 
-// Refused at once.
+// Returns a request that the server refuses at once, because the model is
+// unknown.
 ModelInferRequest Unknown(const std::string& id) {
   ModelInferRequest request = Named(id);
   request.set_model_name("unknown");
   return request;
 }
 
-// The client's end of a stream. Whoever does not end it leaves it cancelled.
+// The client's side of a stream. If the test does not finish the stream, the
+// destructor cancels it.
 class Stream {
  public:
   explicit Stream(inference::GRPCInferenceService::Stub& stub,
@@ -56,13 +59,13 @@ class Stream {
   }
   void SendNoMore() { stream_->WritesDone(); }
   void Cancel() { context_.TryCancel(); }
-  // The next one, which must come.
+  // Returns the next message. The test fails if the stream has ended.
   ModelStreamInferResponse Next() {
     ModelStreamInferResponse message;
     EXPECT_TRUE(stream_->Read(&message)) << "the stream has ended";
     return message;
   }
-  // That nothing but the end comes.
+  // Expects that the stream ends without another message. Returns how it ended.
   server::Ending ExpectEnd() {
     ModelStreamInferResponse message;
     EXPECT_FALSE(stream_->Read(&message)) << message.ShortDebugString();
@@ -160,7 +163,7 @@ TEST_F(StreamInferTest, AnErrorShowsTheBeginOfALongId) {
                                "[request id: " + shown + "] INVALID_ARGUMENT"));
 }
 
-// Texts that are not UTF-8 would end the stream at its client.
+// A message with text that is not UTF-8 would end the stream at the client.
 TEST_F(StreamInferTest, LongNamesAreShownInWholeCharacters) {
   Start();
   Stream stream(*stub_);
@@ -242,7 +245,8 @@ TEST_F(StreamInferTest, HasAtMostSoManyInFlight) {
   for (int i = 0; i < 2 * kMost; ++i) stream.Send(Named(absl::StrCat(i)));
   stream.SendNoMore();
   EXPECT_EQ(InFlight(kMost), kMost);
-  server_->AwaitRoundTrip();  // Time for more, were there any.
+  // The server would have begun more requests by now if it had no limit.
+  server_->AwaitRoundTrip();
   EXPECT_EQ(InFlight(kMost), kMost);
   server_->gate().Open();
   std::set<std::string> answered;
@@ -297,7 +301,7 @@ TEST_F(StreamInferTest, ADrainingServerEndsIt) {
   const ModelStreamInferResponse answer = stream.Next();
   EXPECT_EQ(answer.infer_response().id(), "before");
   EXPECT_EQ(answer.error_message(), "");
-  // A client that does not end its part cannot hold up the server.
+  // The server ends the stream although the client could still send.
   const server::Ending ending = stream.ExpectEnd();
   EXPECT_EQ(ending.code, StatusCode::UNAVAILABLE);
   EXPECT_EQ(ending.reason, "DRAINING");
@@ -305,12 +309,13 @@ TEST_F(StreamInferTest, ADrainingServerEndsIt) {
   EXPECT_TRUE(clean);
 }
 
-// Ten thousand requests, of a client that never reads.
+// Sends ten thousand requests and never reads an answer.
 TEST_F(StreamInferTest, AnswersThatAreNotReadEndIt) {
   constexpr int kAll = 10'000;
   Start();
   grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // The window stays small.
+  // Without this probe, gRPC's flow-control window stays small.
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   const auto stub =
       inference::GRPCInferenceService::NewStub(grpc::CreateCustomChannel(
@@ -325,7 +330,7 @@ TEST_F(StreamInferTest, AnswersThatAreNotReadEndIt) {
     return server_->Sum(kRequests,
                         {R"(method="ModelStreamInfer")", R"(code="OK")"});
   };
-  // What is done and not sent stays in flight.
+  // A request stays in flight after it was computed, until its answer is sent.
   for (double before = -1, now = 0; now != before || now < kMost;) {
     before = std::exchange(now, ended());
     server_->AwaitRoundTrip();
@@ -340,7 +345,7 @@ TEST_F(StreamInferTest, AnswersThatAreNotReadEndIt) {
   ExpectAlive();
 }
 
-// Opened by the hundred, some of them used, and left.
+// Opens hundreds of streams, uses half of them and leaves all of them.
 TEST_F(StreamInferTest, ManyStreamsAreServedAtOnce) {
   constexpr int kStreams = 200;
   Start();

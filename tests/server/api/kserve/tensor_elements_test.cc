@@ -12,7 +12,8 @@ namespace {
 
 using call::WireExtent;
 
-// A message, cut anywhere, and all of it as an extent.
+// A message in two parts, divided at byte `at`. `all` is the range of all its
+// bytes.
 struct Cut {
   Cut(const std::string& message, size_t at)
       : parts({absl::string_view(message).substr(0, at),
@@ -70,14 +71,16 @@ TEST(TensorElementsTest, TypedFilesAreFoundAmongUnknownFields) {
   EXPECT_FALSE(SplitTypedFiles(cut.parts, 3, cut.all).ok());
 }
 
-// Protobuf reads a packed field in one piece, in several, and unpacked.
+// Protobuf accepts a packed field in one part or in several parts, and
+// unpacked.
 TEST(TensorElementsTest, NumbersMayBePackedOrNot) {
   inference::InferTensorContents first, second;
   first.add_fp32_contents(1.5f);
   first.add_fp32_contents(-2);
   second.add_fp32_contents(3);
   std::string message = first.SerializeAsString() + second.SerializeAsString();
-  message += '\x35';  // fp32_contents as a single number.
+  // The tag of fp32_contents as a single number.
+  message += '\x35';
   const float last = 4;
   message.append(reinterpret_cast<const char*>(&last), sizeof(last));
   const ElementType type = *ParseElementType("FP32");
@@ -94,7 +97,7 @@ TEST(TensorElementsTest, NumbersMayBePackedOrNot) {
 TEST(TensorElementsTest, PixelsMayBePackedOrNot) {
   inference::InferTensorContents packed;
   packed.add_uint_contents(7);
-  // uint_contents as single numbers.
+  // The last two numbers are not packed. Each has its own tag of uint_contents.
   const std::string message = packed.SerializeAsString() + "\x20\xff\1\x20\2";
   const ElementType type = *ParseElementType("UINT8");
   const Cut cut(message, 0);
@@ -171,7 +174,8 @@ TEST(TensorElementsTest, NoShapeIsMultipliedBeyondItsType) {
   EXPECT_FALSE(CountImages(fp32, {kLarge, 3, kLarge, 4}).ok());
   EXPECT_FALSE(CountImages(fp32, {-1, 3, -1, 4}).ok());
   EXPECT_TRUE(CountImages(fp32, {1, 3, kLarge, 4}).ok());
-  // Their bytes count: these have fewer than 2^63, or four times as many.
+  // Sizes are limited in bytes. The uint8 values have fewer than 2^63 bytes,
+  // and fp32 values have four times as many.
   const ElementType uint8 = *ParseElementType("UINT8");
   EXPECT_TRUE(CountImages(uint8, {1, 3, kLarge, kLarge / 2}).ok());
   EXPECT_FALSE(CountImages(fp32, {1, 3, kLarge, kLarge / 2}).ok());

@@ -50,7 +50,7 @@ TEST(FromProtoTest, AnUnsetSideOfACropIsThePictures) {
   EXPECT_EQ(source->crop->x_min, 0);
   EXPECT_EQ(source->crop->x_max, 0.5f);
   EXPECT_EQ(source->crop->y_max, 1);
-  // Zero is a value, which later checks refuse.
+  // FromProto() accepts a crop's side at zero. A later check refuses it.
   image.mutable_crop()->set_y_max(0);
   source = FromProto(image);
   ASSERT_TRUE(source.ok()) << source.status();
@@ -78,7 +78,8 @@ TEST(FromProtoTest, OptionsAreTaken) {
 }
 
 TEST(FromProtoTest, AWaitIsADurationOfProtobufThatIsNotNegative) {
-  constexpr int64_t kMost = 315'576'000'000;  // Seconds, by duration.proto.
+  // The longest duration in seconds, as duration.proto says.
+  constexpr int64_t kMost = 315'576'000'000;
   const auto read = [](int64_t seconds, int nanos) {
     v1::RequestOptions options;
     options.mutable_max_queue_wait()->set_seconds(seconds);

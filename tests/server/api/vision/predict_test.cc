@@ -40,7 +40,8 @@ class PredictTest : public prediction::PredictionTest {
 
   const prediction::TransportEnvironment transport_;
   std::string bytes_;
-  absl::Notification freed_;  // The memory that the request came in.
+  // Notified when the memory that contained the request is freed.
+  absl::Notification freed_;
   call::FakeEnding ending_;
 };
 
@@ -75,7 +76,8 @@ TEST_F(PredictTest, ACancelledRequestEnds) {
 TEST_F(PredictTest, ACallMayBeCancelledOnceItHasEnded) {
   Start();
   EXPECT_TRUE(ending_.Wait().ok()) << ending_.status;
-  ending_.sent = nullptr;  // The request is no more.
+  // The request is destroyed here.
+  ending_.sent = nullptr;
   ending_.cancel();
 }
 

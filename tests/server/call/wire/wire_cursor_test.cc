@@ -39,7 +39,7 @@ TEST(WireCursorTest, ReadsAcrossParts) {
   }
 }
 
-// What a method that is given all of `bytes` returns.
+// Returns the result of a cursor's method that may read all of `bytes`.
 template <typename Method>
 bool Read(const std::string& bytes, const Method& method) {
   const Parts parts = {bytes};
@@ -61,7 +61,7 @@ TEST(WireCursorTest, ANumberHasAtMostTenBytesAndATagFive) {
   };
   EXPECT_TRUE(Read(std::string(4, '\xff') + '\1', tag));
   EXPECT_FALSE(Read(std::string(5, '\xff') + '\1', tag));
-  EXPECT_FALSE(Read(Bytes({5}), tag));  // A tag of field 0.
+  EXPECT_FALSE(Read(Bytes({5}), tag));  // The tag of field 0 is invalid.
 }
 
 TEST(WireCursorTest, NothingPassesItsEnd) {
@@ -95,8 +95,8 @@ TEST(WireCursorTest, SkipsAFieldOfEachType) {
   EXPECT_TRUE(Read(Bytes({0x0d, 1, 2, 3, 4}), skip));
   EXPECT_TRUE(Read(Bytes({0x0b, 0x08, 1, 0x0c}), skip));
   EXPECT_TRUE(Read(Bytes({0x0b, 0x13, 0x14, 0x0c}), skip));
-  // Too deep, without an end, with another's end, an end without a start, and
-  // types that do not exist.
+  // The groups are too deep, have no end, or have the end of another group. The
+  // last cases are an end without a start and unknown wire types.
   EXPECT_FALSE(Read(Bytes({0x0b, 0x13, 0x1b, 0x1c, 0x14, 0x0c}), skip));
   EXPECT_FALSE(Read(Bytes({0x0b, 0x08, 1}), skip));
   EXPECT_FALSE(Read(Bytes({0x0b, 0x14}), skip));

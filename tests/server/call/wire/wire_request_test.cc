@@ -79,7 +79,8 @@ TEST(WireRequestTest, MillionsOfEmptyImagesTakeNoMemory) {
 }
 
 TEST(WireRequestTest, WhatIsNotKnownIsLeftOut) {
-  // Field 9 of the request, as text, number and group; field 9 of an image.
+  // The unknown field 9 of the request is a text, a number and a group. The
+  // image also has a field 9.
   const std::string bytes(
       "\x4a\x03"
       "abc\x48\x01\x4b\x08\x01\x4c\x12\x04\x4a\x02zz",
@@ -90,9 +91,10 @@ TEST(WireRequestTest, WhatIsNotKnownIsLeftOut) {
   EXPECT_EQ(request.rest, std::string("\x12\x80\x80\x80\0", 5));
 }
 
-// Protobuf takes them for fields that it does not know.
+// Protobuf treats a known field number with another wire type as an unknown
+// field.
 TEST(WireRequestTest, KnownNumbersOfAnotherWireTypeArePassedOn) {
-  // A number, 64 bits and 32 bits in the place of the model's name.
+  // The model's name has the wire types of a number, of 64 bits and of 32 bits.
   const std::string bytes(
       "\x08\x07\x09"
       "12345678"
@@ -120,8 +122,8 @@ TEST(WireRequestTest, AMalformedMessageIsRefused) {
   EXPECT_EQ(ReasonOf(std::string(200, '\x4b')), "MALFORMED_MESSAGE");
 }
 
-// Groups within groups, in a request or in messages of it, which are levels
-// too.
+// The fields are protobuf groups that contain each other. They stand in a
+// request or in one of its messages. Each message also counts as a level.
 TEST(WireRequestTest, LevelsHaveALimit) {
   const auto within = [](const std::string& tags, int groups) {
     std::string bytes =
@@ -135,8 +137,9 @@ TEST(WireRequestTest, LevelsHaveALimit) {
   };
   const std::pair<const char*, int> kCases[] = {
       {"", kMaxWireDepth},
-      {"\x12", kMaxWireDepth - 1},       // In an image.
-      {"\x1a\x12", kMaxWireDepth - 2}};  // In an image's tensor.
+      {"\x12", kMaxWireDepth - 1},  // The groups are in an image.
+      // The groups are in the tensor of an image.
+      {"\x1a\x12", kMaxWireDepth - 2}};
   for (const auto& [tags, most] : kCases) {
     EXPECT_EQ(ReasonOf(within(tags, most)), "");
     EXPECT_EQ(ReasonOf(within(tags, most + 1)), "MALFORMED_MESSAGE");

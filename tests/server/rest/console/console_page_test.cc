@@ -82,7 +82,7 @@ TEST(ConsolePageTest, NoFileNamesAnotherPlaceOrRunsText) {
     EXPECT_THAT(text, Not(HasSubstr("innerHTML")));
     EXPECT_THAT(text, Not(HasSubstr("eval(")));
     EXPECT_THAT(text, Not(HasSubstr("https://")));
-    // But for a name that an SVG picture has to have.
+    // An SVG file must contain the namespace name "http://www.w3.org/...".
     if (!absl::EndsWith(file.name, ".svg")) {
       EXPECT_THAT(text, Not(HasSubstr("http://")));
     }

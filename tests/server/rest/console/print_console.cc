@@ -1,6 +1,6 @@
-// Prints all files of the console as the server answers them, for a stand-in
-// server that is no C++: a JSON list of {path, headers, body}, bodies in
-// base64.
+// Prints all files of the console as the server would send them. The stand-in
+// server of a test, which is not written in C++, serves them. The output is a
+// JSON list of objects {path, headers, body}. The bodies are in base64.
 
 #include <iostream>
 #include <string>

@@ -1,5 +1,5 @@
-// How long the JSON of a request takes to read: tensors of numbers, and a
-// picture in base64. Megabytes of JSON a second.
+// Measures how fast the server reads the JSON of a request, in megabytes per
+// second. The JSON contains tensors as numbers, or a picture in base64.
 
 #include <cstdint>
 #include <string>

@@ -22,7 +22,8 @@ using testing::HasSubstr;
 
 constexpr int64_t kMax = 1 << 20;
 
-// A request with one input of this type, which says `rest` too.
+// Returns the JSON of a request with one input of this data type. `rest` is
+// added to the input.
 std::string Input(const std::string& datatype, const std::string& rest) {
   return absl::StrCat(R"({"inputs": [{"name": "image", "datatype": ")",
                       datatype, R"(", "shape": [2])", rest, "}]}");
@@ -34,7 +35,8 @@ InferJson Read(const std::string& json) {
   return read.ok() ? *std::move(read) : InferJson();
 }
 
-// "<reason> <field>: <message>" of a request that is refused.
+// Reads `json`, which must be refused. Returns "<reason> <field>: <message>" of
+// the error.
 std::string Refused(const std::string& json, int64_t max = kMax) {
   const absl::Status status = ReadInferJson(json, max).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << json;
@@ -243,7 +245,7 @@ TEST(KserveJsonTest, WhatTakesMemoryIsBounded) {
   for (int i = 0; i < 17; ++i) many += "{\"data\": []},";
   EXPECT_THAT(Refused(absl::StrCat("{\"inputs\": [", many, "{}]}")),
               HasSubstr("got data of more than 16 inputs, expected one"));
-  // The limit holds for all inputs together.
+  // The limit applies to the sum over all inputs.
   EXPECT_THAT(Refused(R"({"inputs": [{"datatype": "BYTES", "data": ["abcd"]},
                                      {"datatype": "BYTES", "data": [""]}]})",
                       11),
@@ -292,7 +294,7 @@ TEST(KserveJsonTest, LevelsMayBeThirtyTwo) {
 }
 
 TEST(KserveJsonTest, OnlyElementsMayBeMany) {
-  // The request and the list are values too.
+  // The values also include the request object and the list.
   std::string zeros = "0";
   for (int i = 1; i < 4094; ++i) zeros += ",0";
   Read(absl::StrCat("{\"a\": [", zeros, "]}"));
@@ -318,7 +320,8 @@ TEST(KserveJsonTest, WordsHaveALimit) {
   EXPECT_EQ(Read("{\"id\": \"" + most + "\"}").message.id(), most);
   EXPECT_THAT(Refused("{\"id\": \"" + most + "x\"}"),
               HasSubstr("a string of more than 16777216 bytes from byte 7 "));
-  // One that does not end, and one with quotes that end no string.
+  // The first string has no end. The second contains escaped quotes, which do
+  // not end a string.
   EXPECT_THAT(Refused("\"" + most + "x"), HasSubstr("a string of more"));
   std::string quotes;
   while (quotes.size() < most.size()) quotes += "\\\"\\\\";

@@ -13,7 +13,8 @@ namespace {
 
 class KservePathsTest : public testing::Test {
  protected:
-  // "Method name version" of the method at a path; "none".
+  // Returns "Method name version" for the method at a path. Returns "none" if
+  // there is no method.
   std::string Find(const std::string& http_method,
                    const std::string& path) const {
     const auto found = paths_.Find(http_method, path);

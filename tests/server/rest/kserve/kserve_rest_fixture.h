@@ -27,8 +27,8 @@ constexpr int kModelClasses = server::FakeModel::kClasses;
 
 constexpr int64_t kMaxJsonAnswerBytes = 400;
 
-// The Open Inference Protocol over REST, without connections: real predictions
-// of a fake model.
+// Runs the Open Inference Protocol over REST without connections. A fake model
+// makes the predictions.
 class KserveRestTest : public prediction::PredictionTest {
  protected:
   KserveRestTest() {
@@ -65,7 +65,8 @@ class KserveRestTest : public prediction::PredictionTest {
   struct Answer {
     int status;
     std::string body;
-    std::string json_bytes;  // Inference-Header-Content-Length.
+    // The header Inference-Header-Content-Length.
+    std::string json_bytes;
     std::string error() const {
       const Json json = Json::parse(body, nullptr, false);
       return json.is_object() ? json.value("error", "") : "";
@@ -86,7 +87,7 @@ class KserveRestTest : public prediction::PredictionTest {
     return Ask("POST", "/v2/models/fake/infer", body, std::move(headers));
   }
 
-  // One image whose values are all 0.25, with what else `json` says.
+  // Sends one image whose values are all 0.25. `json` is added to the request.
   Answer InferBinary(const std::string& json) {
     const std::string head = absl::StrCat(
         "{", json, json.empty() ? "" : ", ",
@@ -103,7 +104,8 @@ class KserveRestTest : public prediction::PredictionTest {
   std::unique_ptr<RestService> rest_;
 };
 
-// FakeModel's logit for an image of 0.25 everywhere.
+// Returns FakeModel's logit of class `c` for an image whose values are all
+// 0.25.
 inline float ExpectedLogit(int c) {
   float sum = 0;
   for (int i = c; i < kValues; i += 10) sum += 0.25f * (1 + i % 7) / 100;

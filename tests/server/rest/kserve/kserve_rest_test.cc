@@ -20,7 +20,6 @@ namespace {
 
 using testing::HasSubstr;
 
-// H2.
 TEST_F(KserveRestTest, ProbesSayWhatIsSo) {
   for (const char* method : {"GET", "HEAD"}) {
     EXPECT_EQ(Ask(method, "/v2/health/live").body, "{\"live\":true}");
@@ -128,7 +127,8 @@ TEST_F(KserveRestTest, WhatThereIsNotIsRefusedAsByGrpc) {
   EXPECT_EQ(Ask("DELETE", "/v2/models/fake").status, 405);
 }
 
-// A web page in a browser on this machine must not administer for its reader.
+// A web page that is open in a browser on this machine must not change the
+// models.
 TEST_F(KserveRestTest, APageMayNotChangeModels) {
   for (const char* change : {"load", "unload"}) {
     const Answer answer =
@@ -188,7 +188,8 @@ TEST_F(KserveRestTest, OutputsAreChosen) {
 }
 
 TEST_F(KserveRestTest, LargeAnswersComeAsBinaryDataOnly) {
-  // Each has ten logits and an embedding of two: more than 400 bytes.
+  // The answer for each image has ten logits and two embedding values. The JSON
+  // for all images exceeds 400 bytes.
   constexpr int kImages = 9;
   const auto ask = [this](bool binary) {
     const std::string head = absl::StrCat(
@@ -352,7 +353,7 @@ TEST_F(KserveRestTest, AClientThatGoesCancelsItsRequest) {
        {{"inference-header-content-length", "0"}});
   EXPECT_FALSE(waiting.answered());
   waiting.Cancel();
-  // Gone before it is looked at.
+  // This client disconnects before the server reads its request.
   before.Cancel();
   Send(&before, "POST", "/v2/models/fake/infer", png,
        {{"inference-header-content-length", "0"}});

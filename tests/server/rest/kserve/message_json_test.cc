@@ -45,7 +45,7 @@ TEST(KserveMessageJsonTest, EveryFormOfFieldIsWritten) {
   EXPECT_EQ(json["output"], nlohmann::json::array());
   EXPECT_EQ(json["dynamic_batching"]["preferred_batch_size"][0], 4);
   EXPECT_EQ(json["parameters"]["key"]["string_value"], "value");
-  // Messages that are not set are not there.
+  // Messages that are not set do not appear in the JSON.
   EXPECT_FALSE(json.contains("model_transaction_policy"));
   config.clear_dynamic_batching();
   EXPECT_FALSE(Json(config).contains("dynamic_batching"));

@@ -28,13 +28,13 @@ server::MemoryBudget& Memory() {
   return memory;
 }
 
-// A request that was read.
+// A request that the reader accepted.
 struct Asked {
   std::unique_ptr<call::Pictures> pictures;
   inference::ModelInferRequest message;
   OutputForms outputs;
 
-  // The bytes of the i-th image.
+  // Returns the bytes of the i-th image.
   absl::string_view Image(int i) const {
     image::ImageSource source = kserve::ImageOf(message, i);
     pictures->SetBytes(&source);
@@ -95,7 +95,6 @@ TEST(KserveRequestTest, BinaryDataStaysInTheBodysMemory) {
   EXPECT_EQ(asked.pictures->bytes(), size);
 }
 
-// R5.
 TEST(KserveRequestTest, BinaryDataOfAnyLengthArrives) {
   for (const size_t size : {1, 127, 128, 129, 16383, 16384, 16385}) {
     const std::string json = absl::StrCat(
@@ -173,11 +172,12 @@ TEST(KserveRequestTest, JsonIsReadWhileThereIsMemoryForIt) {
   const absl::Status status = Read(std::nullopt, large).pictures->status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(server::GetErrorDetail(status).reason, "QUEUE_FULL");
-  // A picture alone is not copied.
+  // A request that contains only a picture needs no memory, because the picture
+  // is not copied.
   EXPECT_TRUE(Read("0", large).pictures->status().ok());
   held->Release();
   EXPECT_TRUE(Read(std::nullopt, large).pictures->status().ok());
-  // Nothing is held afterwards.
+  // The first reading released its memory.
   EXPECT_TRUE(Read(std::nullopt, large).pictures->status().ok());
 }
 

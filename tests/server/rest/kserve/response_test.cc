@@ -60,7 +60,7 @@ TEST(KserveResponseTest, JsonHasAllOutputs) {
   EXPECT_EQ(json["outputs"][0]["name"], "scores");
   EXPECT_EQ(json["outputs"][0]["datatype"], "FP32");
   EXPECT_EQ(json["outputs"][0]["shape"], nlohmann::json({1, 3}));
-  // Floats come back bit by bit.
+  // Parsing the JSON gives the same floats, bit for bit.
   EXPECT_EQ(json["outputs"][0]["data"].get<std::vector<float>>(),
             std::vector<float>({0.1f, -1e-30f, 3}));
   EXPECT_EQ(json["outputs"][1]["data"], nlohmann::json({-7, 1 << 30}));

@@ -25,7 +25,7 @@
 namespace sfmamba::rpc {
 namespace {
 
-// Keeps the connections that it is given, as gRPC would.
+// Stores accepted connections and keeps them open, like gRPC.
 class KeptConnections {
  public:
   ~KeptConnections() {
@@ -35,8 +35,8 @@ class KeptConnections {
     absl::MutexLock lock(&mu_);
     fds_.push_back(fd);
   }
-  // Waits until there are `count` and returns their peers' ports, in the order
-  // in which they came.
+  // Waits until there are `count` connections. Returns the ports of their
+  // clients, in the order of acceptance.
   std::vector<int> AwaitPorts(int count) {
     const auto enough = [&] { return fds_.size() >= count; };
     absl::MutexLock lock(&mu_);
@@ -50,7 +50,7 @@ class KeptConnections {
     }
     return ports;
   }
-  // TCP's option of the first.
+  // Returns the value of a TCP option of the first connection.
   int Option(int name) {
     absl::MutexLock lock(&mu_);
     int value = -1;
@@ -75,7 +75,7 @@ class FakeAcceptor final : public ConnectionAcceptor::Acceptor {
   KeptConnections& kept_;
 };
 
-// What all threads of this process have computed.
+// Returns the CPU time that all threads of this process have used.
 absl::Duration ProcessorTime() {
   timespec time;
   EXPECT_EQ(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time), 0);
@@ -120,7 +120,7 @@ class ConnectionAcceptorTest : public testing::Test {
     return ntohs(own.sin_port);
   }
 
-  // How many of the clients' connections end within `limit`.
+  // Returns how many of the clients' connections end. Waits at most `limit`.
   int CountEnded(absl::Duration limit) const {
     std::vector<pollfd> ends;
     for (const int client : clients_) ends.push_back({client, POLLRDHUP, 0});
@@ -134,7 +134,6 @@ class ConnectionAcceptorTest : public testing::Test {
   std::optional<ConnectionAcceptor> acceptor_;
 };
 
-// R5.
 TEST_F(ConnectionAcceptorTest, WithoutEventsItSleeps) {
   Connect();
   kept_.AwaitPorts(1);
@@ -162,8 +161,9 @@ TEST_F(ConnectionAcceptorTest, SomeDescriptorsAreLeftForOthers) {
     taken.erase(std::find(taken.begin(), taken.end(), number));
     close(number);
   };
-  give_back(kMostDescriptor - 2);  // The client's.
-  give_back(kMostDescriptor - 1);  // The server's.
+  give_back(kMostDescriptor - 2);  // The client's socket needs this descriptor.
+  // The accepted connection needs this descriptor.
+  give_back(kMostDescriptor - 1);
   Connect();
   kept_.AwaitPorts(1);
   EXPECT_EQ(refused_, 0);
@@ -175,14 +175,15 @@ TEST_F(ConnectionAcceptorTest, SomeDescriptorsAreLeftForOthers) {
   for (const int fd : taken) close(fd);
 }
 
-// Each try ends a connection, if there is one.
+// Each attempt to accept ends one connection, if any is waiting.
 TEST_F(ConnectionAcceptorTest, WithoutDescriptorsItTriesAgainNowAndThen) {
   Connect();
   kept_.AwaitPorts(1);
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit none = before;
-  none.rlim_cur = 3;  // The standard streams have them.
+  // Only the three standard streams have descriptors.
+  none.rlim_cur = 3;
   const int client = socket(AF_INET, SOCK_STREAM, 0);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
   const absl::Time begin = base::SteadyNow();

@@ -11,7 +11,8 @@ namespace {
 
 class GrpcLogTest : public testing::Test {
  protected:
-  // Else it is that of a process in which gRPC has not begun yet.
+  // Sets the level that a process has after gRPC was started. This test does
+  // not start gRPC.
   GrpcLogTest() { gpr_set_log_verbosity(GPR_LOG_SEVERITY_INFO); }
 
   GrpcLog::Options Options() {

@@ -39,11 +39,12 @@ class GrpcPortTest : public testing::Test {
     return options;
   }
 
-  // The deadline of what a test waits for.
+  // Returns a deadline for everything that a test waits for.
   static std::chrono::system_clock::time_point Soon() {
     return absl::ToChronoTime(absl::Now() + absl::Seconds(20));
   }
-  // A connection of its own, once it is used.
+  // Returns a channel that shares its connection with no other channel. It
+  // connects when it is first used.
   static std::shared_ptr<grpc::Channel> Connect(int port) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -51,8 +52,8 @@ class GrpcPortTest : public testing::Test {
                                      grpc::InsecureChannelCredentials(),
                                      arguments);
   }
-  // Calls Check() on a new connection, over TLS if `authority` is given, as a
-  // client that shows `own`.
+  // Calls Check() on a new connection. If `authority` is given, the connection
+  // uses TLS and the client sends the certificate `own`.
   static grpc::Status Call(int port, const Certificate* authority = nullptr,
                            const Certificate& own = {}) {
     grpc::ChannelArguments arguments;
@@ -97,7 +98,8 @@ TEST_F(GrpcPortTest, ConnectionsEndAtTheirAgeOrWhenTheyAreIdle) {
   }
 }
 
-// Starts a port in a process that may have `descriptors`.
+// Starts a port while this process may have at most `descriptors` file
+// descriptors.
 absl::StatusOr<std::unique_ptr<GrpcPort>> StartWith(
     int descriptors, const GrpcPort::Options& options) {
   rlimit before = {};
@@ -111,7 +113,8 @@ absl::StatusOr<std::unique_ptr<GrpcPort>> StartWith(
 }
 
 TEST_F(GrpcPortTest, TakesAsManyConnectionsAsDescriptorsAreLeftByOthers) {
-  constexpr int kOthers = 384;  // Descriptors that are left to the others.
+  // The number of file descriptors that remain for other uses than connections.
+  constexpr int kOthers = 384;
   const std::pair<int, int> kCases[] = {{kOthers + 2, 2}, {kOthers - 50, 1}};
   for (const auto& [descriptors, most] : kCases) {
     std::atomic<int> refused{0};
@@ -131,7 +134,8 @@ TEST_F(GrpcPortTest, TakesAsManyConnectionsAsDescriptorsAreLeftByOthers) {
 
 TEST_F(GrpcPortTest, TheLastDescriptorsAreNotForConnections) {
   constexpr int kDescriptors = 600;
-  constexpr int kSpare = 64;  // The last ones.
+  // The port must not use this many of the highest descriptors.
+  constexpr int kSpare = 64;
   std::atomic<int> refused{0};
   GrpcPort::Options options = Options();
   options.refused = [&refused] { ++refused; };
@@ -147,7 +151,8 @@ TEST_F(GrpcPortTest, TheLastDescriptorsAreNotForConnections) {
   EXPECT_TRUE(Call((*port)->port()).ok());
 }
 
-// gRPC ends what it finds, unless that has ended by then.
+// gRPC then ends the calls that it finds. Some calls may end before that, so
+// the test makes several.
 TEST_F(GrpcPortTest, WithoutMemoryForTheTransportFewCallsAreAnswered) {
   GrpcPort::Options options = Options();
   options.transport_bytes = 0;

@@ -15,7 +15,7 @@
 namespace sfmamba::rpc {
 namespace {
 
-// Both ends of a TCP connection.
+// The client's and the server's end of a TCP connection.
 struct Connected {
   Connected() {
     const int listener = socket(AF_INET, SOCK_STREAM, 0);
@@ -71,7 +71,8 @@ TEST(OpenConnectionsTest, TheMostSilentAreEnded) {
     all.push_back(std::make_unique<Connected>());
     open.Add(all.back()->server);
   }
-  // The kernel's clock of silence ticks in milliseconds.
+  // The kernel measures how long a connection was silent in milliseconds, so
+  // the test waits longer.
   absl::SleepFor(absl::Milliseconds(50));
   for (int i : {0, 3}) EXPECT_EQ(send(all[i]->client, "x", 1, 0), 1);
   open.EndMostSilent(2);

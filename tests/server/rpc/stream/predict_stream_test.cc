@@ -86,12 +86,16 @@ TEST_F(PredictStreamTest, AnErrorIsOfOneRequestAlone) {
   Stream stream(server_.get());
   stream.Send(Config(8, /*preserve_order=*/true));
   stream.Send(Grey("a", 1));
-  stream.Send(Grey("a", 2));                    // In flight already.
-  stream.Send(Grey("", 3));                     // No id.
-  stream.Send(Grey(std::string(129, 'x'), 3));  // A longer one.
-  // The longest that is read, so that the stream goes on.
+  // A request with this ID is already in flight.
+  stream.Send(Grey("a", 2));
+  // The ID is empty.
+  stream.Send(Grey("", 3));
+  // The ID is longer than 128 characters.
+  stream.Send(Grey(std::string(129, 'x'), 3));
+  // The longest ID with which a stream continues. A longer one would end the
+  // stream.
   stream.Send(Grey(std::string(1024, 'x'), 3));
-  stream.Send(StreamPredictRequest());  // No byte.
+  stream.Send(StreamPredictRequest());  // The message is empty.
   StreamPredictRequest nothing;
   nothing.set_correlation_id("nothing");
   stream.Send(nothing);
@@ -103,7 +107,7 @@ TEST_F(PredictStreamTest, AnErrorIsOfOneRequestAlone) {
   EXPECT_EQ(server_->WaitForSum("sfmamba_requests_total",
                                 {R"(code="INVALID_ARGUMENT")"}, 7),
             7);
-  // All but one were refused before they were asked of a model.
+  // All but one of these requests were refused before a model was chosen.
   EXPECT_EQ(server_->Sum("sfmamba_requests_total",
                          {R"(code="INVALID_ARGUMENT")", R"(model="")"}),
             6);
@@ -118,7 +122,7 @@ TEST_F(PredictStreamTest, AnErrorIsOfOneRequestAlone) {
     EXPECT_EQ(refused.field, field);
   }
   EXPECT_TRUE(stream.Next().has_classify());
-  // The id is free again.
+  // The first request has ended, so its ID may be used again.
   stream.Send(Grey("a", 2));
   EXPECT_TRUE(stream.Next().has_classify());
   stream.SendNoMore();
@@ -178,7 +182,7 @@ TEST_F(PredictStreamTest, SaysThatTheServerDrains) {
   EXPECT_EQ(EndingOf(refused.error()).reason, "DRAINING");
   server_->gate().Open();
   EXPECT_TRUE(stream.Next().has_classify());
-  // A client that does not end its part cannot hold up the server.
+  // The server ends the stream although the client could still send.
   const server::Ending ending = stream.ExpectEnd();
   EXPECT_EQ(ending.code, StatusCode::UNAVAILABLE);
   EXPECT_EQ(ending.reason, "DRAINING");
@@ -194,7 +198,8 @@ TEST_F(PredictStreamTest, AnIdleStreamHasTimeToReadThatTheServerDrains) {
   stream.Send(Grey("before", 1));
   EXPECT_TRUE(stream.Next().has_classify());
   EXPECT_EQ(InFlight(0), 0);
-  constexpr absl::Duration kTime = absl::Seconds(1);  // docs/serving.md.
+  // The time is stated in docs/serving.md.
+  constexpr absl::Duration kTime = absl::Seconds(1);
   server_->AdvanceClock(2 * kTime);
   const absl::Time begin = base::SteadyNow();
   std::thread stopper([&] { server_->server().Shutdown(); });

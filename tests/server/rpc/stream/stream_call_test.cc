@@ -18,7 +18,7 @@ namespace {
 
 using grpc::StatusCode;
 
-// Limits that docs/serving.md names.
+// These limits are stated in docs/serving.md.
 constexpr absl::Duration kMostIdle = absl::Minutes(10);
 constexpr int kDefaultInFlight = 16;
 
@@ -65,7 +65,8 @@ TEST_F(StreamCallTest, HasAtMostSoManyInFlight) {
   for (int i = 0; i < 10; ++i) stream.Send(Grey(absl::StrCat(i), i));
   stream.SendNoMore();
   EXPECT_EQ(InFlight(3), 3);
-  server_->AwaitRoundTrip();  // Time for more, were there any.
+  // The server would have begun more requests by now if it had no limit.
+  server_->AwaitRoundTrip();
   EXPECT_EQ(InFlight(3), 3);
   server_->gate().Open();
   std::set<std::string> answered;
@@ -119,7 +120,8 @@ TEST_F(StreamCallTest, BytesBoundWhatIsInFlightBeyondSixtyFour) {
     stream.SendNoMore();
   });
   EXPECT_EQ(InFlight(kMost), kMost);
-  server_->AwaitRoundTrip();  // Time for more, were there any.
+  // The server would have begun more requests by now if it had no limit.
+  server_->AwaitRoundTrip();
   EXPECT_EQ(InFlight(kMost), kMost);
   server_->gate().Open();
   for (int i = 0; i < kRequests; ++i) EXPECT_TRUE(stream.Next().has_classify());
@@ -135,7 +137,8 @@ TEST_F(StreamCallTest, WithoutAConfigurationSixteenAreInFlight) {
     stream.Send(Grey(absl::StrCat(i), i));
   }
   EXPECT_EQ(InFlight(kDefaultInFlight), kDefaultInFlight);
-  server_->AwaitRoundTrip();  // Time for more, were there any.
+  // The server would have begun more requests by now if it had no limit.
+  server_->AwaitRoundTrip();
   EXPECT_EQ(InFlight(kDefaultInFlight), kDefaultInFlight);
   server_->gate().Open();
 }
@@ -171,7 +174,8 @@ TEST_F(StreamCallTest, ADeadlineEndsItAndItsRequests) {
   auto stream = server_->stub().StreamPredict(&context);
   stream->Write(Grey("a", 1));
   StreamPredictResponse answer;
-  // Either end may find out first.
+  // The client or the server may notice the deadline first. If it is the
+  // server, an answer arrives.
   while (stream->Read(&answer)) {
     EXPECT_EQ(answer.error().code(),
               static_cast<int>(StatusCode::DEADLINE_EXCEEDED));
@@ -207,7 +211,8 @@ TEST_F(StreamCallTest, AnswersThatAreNotReadEndIt) {
         model::VisionTask::kSegmentation);
   Stream stream(server_.get());
   StreamPredictRequest segment;
-  // Its answer is a map of a byte a pixel, more than the client's window takes.
+  // The answer is a map with one byte per pixel. It exceeds gRPC's flow-control
+  // window.
   segment.mutable_segment()->add_images()->set_encoded(
       server::EncodePng(server::WithRed(1000, 600, {10, 10, 20, 20})));
   segment.mutable_segment()->mutable_params()->set_encoding(
@@ -220,7 +225,8 @@ TEST_F(StreamCallTest, AnswersThatAreNotReadEndIt) {
     segment.set_correlation_id(absl::StrCat(i));
     ASSERT_TRUE(stream.Send(segment));
   }
-  // All that may be in flight are done: one that does not fit is on its way.
+  // All requests that may be in flight are computed. The answer that is being
+  // sent does not fit the window.
   while (server_->Sum("sfmamba_requests_total", {R"(code="OK")"}) <
              1 + kDefaultInFlight ||
          server_->Sum("sfmamba_in_flight_requests", {}) < kDefaultInFlight) {
@@ -229,19 +235,20 @@ TEST_F(StreamCallTest, AnswersThatAreNotReadEndIt) {
   server_->AdvanceClock(absl::Seconds(21));
   EXPECT_EQ(InFlight(0), 0);
   EXPECT_EQ(server_->WaitForSum("sfmamba_memory_held_bytes", {}, 0), 0);
-  // One whose answer was read goes on.
+  // The stream whose client reads its answers continues.
   ASSERT_TRUE(polite.Send(segment));
   EXPECT_TRUE(polite.Next().has_segment());
 }
 
-// Ten thousand requests, of a client that reads nothing until its window is
-// full and the server takes no more, and seldom afterwards.
+// Sends ten thousand requests. The client reads nothing until the server
+// accepts no more requests. Afterwards it reads slowly.
 TEST_F(StreamCallTest, ASlowReaderHoldsBackItsOwnRequests) {
   constexpr int kRequests = 10'000;
   constexpr int kMost = 32;
   Start();
   grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // The window stays small.
+  // Without this probe, gRPC's flow-control window stays small.
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   const auto stub = v1::VisionService::NewStub(grpc::CreateCustomChannel(
       absl::StrCat("127.0.0.1:", server_->server().port()),
@@ -254,7 +261,7 @@ TEST_F(StreamCallTest, ASlowReaderHoldsBackItsOwnRequests) {
     }
     stream.SendNoMore();
   });
-  // What is done and not sent stays in flight.
+  // A request stays in flight after it was computed, until its answer is sent.
   const auto ended = [this] {
     return server_->Sum("sfmamba_requests_total",
                         {R"(method="StreamPredict")", R"(code="OK")"});

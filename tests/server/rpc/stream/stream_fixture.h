@@ -27,7 +27,8 @@ inline StreamPredictRequest Grey(const std::string& id, int grey) {
   return message;
 }
 
-// Refused at once.
+// Returns a request that the server refuses at once, because the model is
+// unknown.
 inline StreamPredictRequest Unknown(const std::string& id) {
   StreamPredictRequest message = Grey(id, 1);
   message.mutable_classify()->set_model("unknown");
@@ -40,7 +41,8 @@ inline server::Ending EndingOf(const google::rpc::Status& error) {
                    error.SerializeAsString()));
 }
 
-// The client's end of a stream. Whoever does not end it leaves it cancelled.
+// The client's side of a stream. If the test does not finish the stream, the
+// destructor cancels it.
 class Stream {
  public:
   explicit Stream(server::RunningServer* server) : Stream(server->stub()) {}
@@ -57,7 +59,7 @@ class Stream {
   }
   void SendNoMore() { stream_->WritesDone(); }
   bool Read(StreamPredictResponse* message) { return stream_->Read(message); }
-  // The next one, which must come.
+  // Returns the next message. The test fails if the stream has ended.
   StreamPredictResponse Next() {
     StreamPredictResponse message;
     EXPECT_TRUE(stream_->Read(&message)) << "the stream has ended";
@@ -69,7 +71,7 @@ class Stream {
     stream_ = nullptr;
     return server::EndingOf(status, &context_);
   }
-  // That nothing but the end comes.
+  // Expects that the stream ends without another message. Returns how it ended.
   server::Ending ExpectEnd() {
     StreamPredictResponse message;
     EXPECT_FALSE(Read(&message)) << message.ShortDebugString();
@@ -85,7 +87,8 @@ class Stream {
 
 class StreamTest : public server::VisionServiceTest {
  protected:
-  // Waits until `value` requests are in flight; returns how many are.
+  // Waits until `value` requests are in flight. Returns the last number of
+  // requests in flight.
   double InFlight(double value) {
     return server_->WaitForSum("sfmamba_in_flight_requests", {}, value);
   }

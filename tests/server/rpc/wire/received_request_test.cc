@@ -13,7 +13,8 @@
 
 namespace grpc_core {
 
-// gRPC's own, of which each of its functions makes one where there is none.
+// A class of gRPC, declared here. gRPC's functions create one if the thread has
+// none.
 class ExecCtx {
  public:
   static thread_local ExecCtx* exec_ctx_;
@@ -26,7 +27,7 @@ namespace {
 
 using v1::ClassifyRequest;
 
-// A message and its pictures.
+// A received message and its pictures.
 struct Received {
   explicit Received(grpc::ByteBuffer* buffer)
       : pictures(ReadPictures(buffer, 64, &message)) {}
@@ -41,7 +42,7 @@ struct Received {
   const std::unique_ptr<call::Pictures> pictures;
 };
 
-// The bytes of a tensor, or of pixels once they were fetched.
+// Returns the bytes of a tensor, or the bytes of pixels after fetching them.
 std::string DataOf(const Received& request, int i) {
   const image::ImageSource source = request.image(i);
   if (source.fetch) source.fetch();
@@ -51,7 +52,7 @@ std::string DataOf(const Received& request, int i) {
                       absl::StrJoin(source.tensor()->pieces, ""));
 }
 
-// The bytes in slices that end at each of `cuts`.
+// Returns the bytes in slices. A slice ends at each of `cuts`.
 grpc::ByteBuffer InSlices(const std::string& bytes,
                           const std::vector<size_t>& cuts) {
   std::vector<grpc::Slice> slices;
@@ -95,7 +96,8 @@ TEST(ReadPicturesTest, PicturesAreWholeHoweverTheyWereCut) {
   }
 }
 
-// How often memory that a message was received in was freed, by gRPC or not.
+// Counts how often a message's memory was freed, by gRPC's code and by other
+// code.
 struct Freed {
   int by_grpc = 0, by_others = 0;
 
@@ -106,8 +108,8 @@ struct Freed {
   }
 };
 
-// Elsewhere gRPC has no place to put what is to be done when memory is freed
-// that somebody waits for.
+// Freeing this memory may give gRPC new work, if something waits for the
+// memory. Only gRPC's own threads have an ExecCtx that can store the work.
 TEST(ReadPicturesTest, WhatGrpcReceivedIntoIsFreedByGrpc) {
   std::string bytes = TwoImages().SerializeAsString();
   const auto receive = [&bytes](Freed* freed, int slices) {
@@ -167,7 +169,7 @@ TEST(ReadPicturesTest, APictureInOneSliceIsNotCopied) {
   EXPECT_LE(data.data() + data.size(), bytes.data() + bytes.size());
 }
 
-// A slice that says when its memory is given back.
+// Returns a slice that sets `freed` when its memory is freed.
 grpc::Slice Watched(std::string* bytes, bool* freed) {
   return grpc::Slice(
       bytes->data(), bytes->size(),
@@ -192,9 +194,12 @@ TEST(ReadPicturesTest, MemoryIsGivenBackOnceItIsJoinedOrReleased) {
   EXPECT_FALSE(head_freed);
   EXPECT_FALSE(tail_freed);
   EXPECT_EQ(request.image(1).pixels()->data.size(), 300u);
-  EXPECT_FALSE(tail_freed);  // Its size is known before it is fetched.
-  EXPECT_EQ(DataOf(request, 1), Tail(300));  // It crosses both.
-  EXPECT_FALSE(head_freed);                  // The other picture lies in it.
+  // The size of the bytes is known before they are fetched.
+  EXPECT_FALSE(tail_freed);
+  // The bytes lie in both slices.
+  EXPECT_EQ(DataOf(request, 1), Tail(300));
+  // The other picture still lies in this slice.
+  EXPECT_FALSE(head_freed);
   EXPECT_TRUE(tail_freed);
   request.pictures->Release();
   EXPECT_TRUE(head_freed);
@@ -212,7 +217,7 @@ TEST(ReadPicturesTest, AbsentAndEmptyBytesAreEmpty) {
 
 TEST(ReadPicturesTest, WhatProtobufRefusesIsMalformed) {
   std::string text = TwoImages().SerializeAsString();
-  text[2] = '\xff';  // In the model's name.
+  text[2] = '\xff';  // The model's name is not UTF-8.
   for (const std::string& bytes :
        {text, std::string("\x1a\x01\x08", 3), std::string("\x0a\x05x")}) {
     grpc::ByteBuffer buffer = InSlices(bytes, {});
