@@ -1,5 +1,5 @@
-// Bytes that are no acceptable picture: each is refused with the code of its
-// reason, and costs little memory.
+// Tests bytes that are not an acceptable picture. Each must be refused with the
+// right code and must take little memory.
 
 #include <sys/resource.h>
 
@@ -40,7 +40,8 @@ void ExpectRefused(const BadInput& input) {
   EXPECT_FALSE(status.message().empty()) << input.name;
 }
 
-// What ReadImageHeader alone must find out: before anything is allocated.
+// Expects that ReadImageHeader() refuses the picture, so that nothing is
+// allocated for its pixels.
 void ExpectRefusedByHeader(const BadInput& input) {
   EXPECT_EQ(ReadImageHeader(input.bytes, ImageLimits()).status().code(),
             input.code)
@@ -63,7 +64,7 @@ std::string Progressive(const RgbImage& image) {
       [](jpeg_compress_struct& c) { jpeg_simple_progression(&c); });
 }
 
-// `jpeg` with `bytes` written `offset` bytes after its frame marker.
+// Returns the JPEG with `bytes` written `offset` bytes after the frame marker.
 std::string PatchFrame(std::string jpeg, int offset, const std::string& bytes) {
   const size_t baseline = jpeg.find("\xFF\xC0");
   const size_t at =
@@ -81,7 +82,8 @@ std::string Sides(int width, int height) {
   return bytes;
 }
 
-// Only the header, with any size.
+// Returns the beginning of a PNG, which ends after the header. The sizes may be
+// invalid.
 std::string PngHeader(int width, int height) {
   return "\x89PNG\r\n\x1A\n" +
          server::PngChunk("IHDR", Sides(width, height) +
@@ -205,7 +207,7 @@ TEST(BadImageTest, UnsupportedKindsOfJpegAreNamed) {
 }
 
 TEST(BadImageTest, AJpegOfAThousandScansIsRefused) {
-  // One coefficient of one component and one bit a scan.
+  // Each scan has one bit of one coefficient of one component.
   std::vector<jpeg_scan_info> scans;
   for (int component = 0; component < 3; ++component) {
     scans.push_back({1, {component}, 0, 0, 0, 0});
@@ -230,7 +232,8 @@ TEST(BadImageTest, AJpegOfAThousandScansIsRefused) {
   ExpectRefused({"1000 scans", encode(1000), kFailed});
 }
 
-// Each segment takes time, and this is a thread that must not wait.
+// Each segment takes time, and the thread that reads headers must not be
+// blocked.
 TEST(BadImageTest, AJpegOfThousandsOfSegmentsIsRefused) {
   const std::string jpeg = server::EncodeJpeg(server::Gradient(16, 16));
   for (const absl::string_view segment :
@@ -293,7 +296,8 @@ TEST(BadImageTest, AnimationsAreRefused) {
        server::WithChunk(
            png, server::PngChunk("acTL", std::string("\0\0\0\2\0\0\0\0", 8))),
        kUnsupported});
-  // VP8X with the animation flag (0x02) and sides of 8, then ANIM.
+  // The chunk VP8X has the animation flag (0x02) and sides of 8 pixels. The
+  // chunk ANIM follows.
   const std::string webp =
       std::string("RIFF\x24\0\0\0WEBPVP8X\x0A\0\0\0\x02\0\0\0\7\0\0\7\0\0",
                   30) +
@@ -301,7 +305,7 @@ TEST(BadImageTest, AnimationsAreRefused) {
   ExpectRefusedByHeader({"animated WebP", webp, kUnsupported});
 }
 
-// What no pixel needs may have any checksum: strange_picture_test.cc.
+// strange_picture_test.cc tests wrong checksums of chunks that no pixel needs.
 TEST(BadImageTest, AWrongChecksumOfWhatPixelsNeedIsAnError) {
   const RgbImage picture = Noise(20, 20);
   const std::string palette =
@@ -370,7 +374,8 @@ TEST(BadImageTest, TheErrorNamesNoFileAndIsShort) {
   EXPECT_LT(status.message().size(), 200);
 }
 
-// Whatever a byte is changed to: a whole picture or a known error.
+// A damaged picture must be decoded completely or be refused with a known
+// error.
 TEST(BadImageTest, DamagedPicturesAreDecodedWhollyOrRefused) {
   const RgbImage picture = Noise(24, 24);
   const std::string pictures[] = {
@@ -388,7 +393,7 @@ TEST(BadImageTest, DamagedPicturesAreDecodedWhollyOrRefused) {
   for (const std::string& good : pictures) {
     for (int i = 0; i < 600; ++i) {
       std::string bytes = good;
-      // Most of what can go wrong is in the first bytes.
+      // Half of the cases change the first bytes, where most errors can occur.
       const size_t reach =
           i % 2 == 0 ? std::min<size_t>(600, bytes.size()) : bytes.size();
       for (int flips = random() % 3; flips >= 0; --flips) {

@@ -27,7 +27,7 @@ Mask WholeMask(int height, int width, std::vector<uint8_t> data) {
   return mask;
 }
 
-// The mask's pixels in a picture, row by row.
+// Returns the mask's value for each pixel of the picture, row by row.
 std::vector<uint8_t> Pixels(const Mask& mask, int height, int width) {
   std::vector<uint8_t> pixels;
   for (int y = 0; y < height; ++y) {
@@ -62,7 +62,8 @@ TEST(RleTest, AgreesWithCocosOwnStrings) {
   }
 }
 
-// The string of a mask whose pixels [begin, end) are set.
+// Returns the string of a mask in which the pixels [begin, end) of each run are
+// set.
 std::string Written(std::vector<std::pair<int64_t, int64_t>> runs,
                     int64_t pixels) {
   RleWriter rle;
@@ -96,7 +97,8 @@ TEST(RleWriterTest, WritesLongAndShrinkingRuns) {
             CompressCounts({5, (1 << 30) - 5, 700, 1, 1}));
 }
 
-// Height and width of the picture, then left, top, height, width of the mask.
+// Height and width of the picture, then left, top, height and width of the
+// mask.
 using Place = std::tuple<int, int, int, int, int, int>;
 
 class RleRoundTripTest : public ::testing::TestWithParam<Place> {};
@@ -138,7 +140,8 @@ TEST(RlePerClassTest, EachClassComesBack) {
   std::mt19937 random(2);
   for (const auto& [height, width] :
        {std::pair{1, 1}, {1, 300}, {300, 1}, {33, 70}, {64, 129}}) {
-    for (int blotch : {1, 7}) {  // Pixels of a row that are alike.
+    // The number of equal pixels that follow each other in a row.
+    for (int blotch : {1, 7}) {
       std::vector<uint16_t> map;
       while (map.size() < height * width) {
         map.insert(map.end(), blotch, random() % 7 == 6 ? 300 : random() % 5);
@@ -182,7 +185,7 @@ TEST(RlePerClassTest, ColumnsMayBeAddedAFewAtATime) {
   }
 }
 
-// Masks of all densities.
+// The masks have all densities, from no set pixel to only set pixels.
 TEST(DecodeRleTest, ReversesTheEncoding) {
   std::mt19937 random(1);
   for (int i = 0; i < 300; ++i) {
@@ -200,7 +203,7 @@ TEST(DecodeRleTest, ReversesTheEncoding) {
 }
 
 TEST(DecodeRleTest, KeepsTheSmallestRectangle) {
-  // The pixels (2, 1) and (3, 2) in a picture of 4 rows.
+  // Pixels (2, 1) and (3, 2) are set in a picture of 4 rows and 5 columns.
   const absl::StatusOr<Mask> mask =
       DecodeRle(Written({{9, 10}, {14, 15}}, 20), 4, 5, ImageLimits());
   ASSERT_TRUE(mask.ok()) << mask.status();
@@ -240,12 +243,13 @@ TEST(DecodeRleTest, RefusesWhatIsMalformed) {
   expect_refused(4, 6, twenty, "20 pixels, expected 24");
   expect_refused(4, 4, twenty, "20 pixels, 16 are left");
   expect_refused(4, 5, CompressCounts({-1, 21}), "run 0 has -1");
-  // A difference that makes the fourth run negative: 2 - 3.
+  // The fourth number is the difference -3 to a run of 2, so the run would be
+  // -1.
   expect_refused(4, 5, "221M", "run 3 has -1");
   expect_refused(4, 5, " ", "no number at byte");
   expect_refused(4, 5, "p", "no number at byte");
   expect_refused(4, 5, "\xFF", "no number at byte");
-  expect_refused(4, 5, "d", "no number at byte 1");  // Cut off.
+  expect_refused(4, 5, "d", "no number at byte 1");  // The number has no end.
   expect_refused(4, 5, std::string(100, 'o'), "no number at byte");
 }
 

@@ -13,7 +13,7 @@
 namespace sfmamba::base {
 namespace {
 
-// A clock on which each look takes a second.
+// A clock that advances by a second each time it is read.
 class CountingClock {
  public:
   DecodeWatch::Clock clock() {
@@ -77,7 +77,8 @@ std::string InterlacedPng(const RgbImage& image) {
                            std::string(image.data.begin(), image.data.end()));
 }
 
-// Incompressible, so that its WebP has many kilobytes.
+// Returns pixels that cannot be compressed, so that their WebP has many
+// kilobytes.
 RgbImage Noise(int width, int height) {
   RgbImage image = server::Gradient(width, height);
   uint32_t state = 1;
@@ -134,7 +135,7 @@ TEST(DecodeWatchTest, EachFormatIsLeftOnTheWay) {
 }
 
 TEST(DecodeWatchTest, WhatIsDecodedInOnePieceIsFoundOutAfterIt) {
-  // A lossless WebP of one colour has a few bytes, whatever its size.
+  // A lossless WebP of one colour has only a few bytes at any size.
   RgbImage flat = server::Gradient(600, 400);
   flat.data.assign(flat.data.size(), 77);
   for (const std::string& bytes :
@@ -149,7 +150,7 @@ TEST(DecodeWatchTest, WhatIsDecodedInOnePieceIsFoundOutAfterIt) {
   }
 }
 
-// A few megabytes may unpack to many gigabytes that no row needs.
+// A few megabytes may decompress to many gigabytes after the last row.
 TEST(DecodeWatchTest, PngDataBehindTheLastRowAreLeftOnTheWay) {
   std::string packed(100 << 10, '\0');
   const std::string unpacked(50 << 20, '\0');

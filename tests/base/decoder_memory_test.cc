@@ -1,4 +1,4 @@
-// What is foreseen of decoders' memory, against what they allocate.
+// Compares the predicted memory of decoders with the memory that they allocate.
 
 #include "base/decoder_memory.h"
 
@@ -18,7 +18,8 @@
 namespace sfmamba::base {
 namespace {
 
-// Bytes, below which the decoders' tables count for more than the picture.
+// Below this number of bytes, decoders' tables take more memory than the
+// picture.
 constexpr int64_t kTightFrom = 1 << 20;
 
 struct Size {
@@ -28,8 +29,9 @@ constexpr Size kSizes[] = {{1, 1},       {7, 5},      {17, 9},     {33, 1025},
                            {224, 224},   {2051, 517}, {501, 2003}, {16384, 3},
                            {16383, 129}, {5, 16384}};
 
-// Decodes, and holds what was foreseen between what was allocated and 1.5 times
-// as much.
+// Decodes the picture. The predicted memory must be at least the allocated
+// memory. If `tight` is true and the decoder allocates at least kTightFrom
+// bytes, it must be at most 1.5 times as much.
 void ExpectForeseen(const std::string& bytes, bool tight = true,
                     int min_side = 0) {
   const ImageLimits limits;
@@ -54,7 +56,7 @@ void ExpectForeseen(const std::string& bytes, bool tight = true,
   }
 }
 
-// Checks JPEGs of `components` components and every size.
+// Checks JPEGs of all sizes with `components` components.
 void ExpectJpegForeseen(
     int components, const std::function<void(jpeg_compress_struct&)>& adjust,
     int min_side = 0) {
@@ -77,7 +79,7 @@ void Progressive(jpeg_compress_struct& compress) {
   jpeg_simple_progression(&compress);
 }
 
-// Each component in a scan of its own.
+// Makes the encoder write each component in a separate scan.
 void EachInItsScan(jpeg_compress_struct& compress) {
   static jpeg_scan_info scans[4];
   for (int i = 0; i < compress.num_components; ++i) {
@@ -89,7 +91,8 @@ void EachInItsScan(jpeg_compress_struct& compress) {
 
 TEST(DecoderMemoryTest, BaselineJpegsTakeSomeRows) {
   ExpectJpegForeseen(1, {});
-  ExpectJpegForeseen(3, {});  // 4:2:0.
+  // The sampling is 4:2:0.
+  ExpectJpegForeseen(3, {});
   ExpectJpegForeseen(3,
                      [](jpeg_compress_struct& c) { SetSampling(c, 0, 1, 1); });
   ExpectJpegForeseen(3,
@@ -106,7 +109,7 @@ TEST(DecoderMemoryTest, ProgressiveJpegsTakeTheirCoefficients) {
     SetSampling(c, 0, 1, 1);
     jpeg_simple_progression(&c);
   });
-  // Chroma finer than luma.
+  // The colour components have a higher resolution than the brightness.
   ExpectJpegForeseen(3, [](jpeg_compress_struct& c) {
     SetSampling(c, 0, 1, 1);
     SetSampling(c, 1, 2, 2);
@@ -156,7 +159,8 @@ TEST(DecoderMemoryTest, PngsTakeTwoRows) {
 
 TEST(DecoderMemoryTest, LossyWebpsTakeSomeRows) {
   for (const Size& size : kSizes) {
-    if (size.width > 16383 || size.height > 16383) continue;  // WebP's limit.
+    // WebP does not support longer sides.
+    if (size.width > 16383 || size.height > 16383) continue;
     ExpectForeseen(
         server::EncodeWebp(server::Gradient(size.width, size.height), false));
   }
@@ -190,7 +194,7 @@ TEST(DecoderMemoryTest, StrayBytesAreNoFurtherScan) {
 }
 
 TEST(DecoderMemoryTest, AHeaderIsReadInLittleMemory) {
-  // Many EXIF blocks, and tables that are given again and again.
+  // The header contains many EXIF blocks and repeats its tables.
   const std::string jpeg = server::EncodeJpeg(server::Gradient(64, 48));
   const size_t table = jpeg.find("\xFF\xC4");
   const std::string tables = jpeg.substr(table, jpeg.find("\xFF\xDA") - table);

@@ -1,4 +1,4 @@
-// Good pictures; what is wrong with bad ones is in bad_image_test.cc.
+// Tests the decoding of valid pictures. bad_image_test.cc tests invalid ones.
 
 #include "base/image_decoder.h"
 
@@ -74,7 +74,8 @@ TEST(DecodeImageTest, ProgressiveJpegIsTheSameAsBaseline) {
   EXPECT_EQ(Decode(progressive).data, Decode(server::EncodeJpeg(picture)).data);
 }
 
-// How many rows decoding tells of before it ends. Those are as in the picture.
+// Decodes the picture and returns the last number of rows that was reported.
+// The reported rows must equal the picture's.
 int RowsTold(absl::string_view bytes, bool apply_orientation) {
   const RgbImage whole = Decode(bytes, apply_orientation);
   int told = 0;
@@ -159,8 +160,8 @@ TEST(DecodeImageTest, EveryKindOfPngBecomesRgb) {
   const struct {
     std::string name;
     server::PngOptions options;
-    std::string row;            // 8 pixels as the file holds them.
-    std::vector<int> expected;  // RGB of the first two pixels.
+    std::string row;            // 8 pixels in the PNG's format.
+    std::vector<int> expected;  // The RGB values of the first two pixels.
   } cases[] = {
       {"grey 1", {kGrey, 1}, "\x40", {0, 0, 0, 255, 255, 255}},
       {"grey 2", {kGrey, 2}, "\x60\x00", {85, 85, 85, 170, 170, 170}},
@@ -190,7 +191,8 @@ TEST(DecodeImageTest, EveryKindOfPngBecomesRgb) {
       server::PngOptions options = c.options;
       options.interlaced = interlaced;
       std::string rows;
-      const int bits[] = {1, 0, 3, 1, 2, 0, 4};  // Samples of a colour type.
+      // The number of samples per pixel, by colour type.
+      const int bits[] = {1, 0, 3, 1, 2, 0, 4};
       const int stride = bits[options.color_type] * options.bit_depth;
       for (int y = 0; y < 8; ++y) {
         std::string row = c.row;
@@ -229,13 +231,16 @@ TEST(DecodeImageTest, WhatFollowsThePictureIsIgnored) {
             Decode(server::EncodeJpeg(picture)).data);
 }
 
-// Where the stored corners must be seen. Source: EXIF 2.3, Orientation.
+// Checks where the corners of the stored picture appear. Source: EXIF 2.3,
+// Orientation.
 TEST(OrientationTest, PutsTheCornersWhereTheyBelong) {
   constexpr int kLeft = 0, kRight = -1, kTop = 0, kBottom = -1;
   const struct {
     int orientation;
-    int first[2];   // The stored first row's first pixel.
-    int second[2];  // The stored first row's last pixel.
+    // Where the first pixel of the stored first row appears.
+    int first[2];
+    // Where the last pixel of the stored first row appears.
+    int second[2];
   } cases[] = {
       {1, {kLeft, kTop}, {kRight, kTop}},
       {2, {kRight, kTop}, {kLeft, kTop}},
@@ -276,11 +281,12 @@ TEST(OrientationTest, CorruptExifIsIgnored) {
   const std::string good = server::ExifOrientation(6, true);
   std::vector<std::string> broken;
   for (size_t size = 6; size < 26; ++size) {
-    broken.push_back(good.substr(0, size));  // Ends before the value.
+    broken.push_back(good.substr(0, size));  // The block ends before the value.
   }
   const auto patched = [&](size_t offset, const std::string& bytes) {
     return std::string(good).replace(offset, bytes.size(), bytes);
   };
+  // Each line breaks one part of the block. The comment says which.
   broken.push_back(patched(6, "XX"));                   // Byte order.
   broken.push_back(patched(8, "\x2B"));                 // TIFF's 42.
   broken.push_back(patched(10, "\xFF\xFF\xFF\xFF"));    // Directory offset.
@@ -307,11 +313,13 @@ TEST(OrientationTest, IsReadFromPngAndWebpToo) {
   EXPECT_EQ(ReadImageHeader(png, kLimits)->orientation, 8);
   EXPECT_EQ(Decode(png, true).width, 4);
 
-  // An extended file: VP8X says that EXIF (0x08) is there; sides less one.
+  // The file has the extended format. Its chunk VP8X has the flag for EXIF
+  // (0x08), and the sides minus one.
   const auto size = [](uint32_t n) {
     return std::string({static_cast<char>(n), static_cast<char>(n >> 8), 0, 0});
   };
-  // A chunk of odd size is padded, which its size does not count.
+  // A chunk of odd size is followed by a padding byte, which is not included in
+  // its size.
   for (const std::string& before :
        {std::string(), "note" + size(2) + "ab",
         "note" + size(3) + std::string("abc\0", 4)}) {

@@ -22,7 +22,6 @@ TEST(FormatOfTest, KnowsWhatIsTakenByItsFirstBytes) {
   }
 }
 
-// P8.
 TEST(ForeignFormatTest, NamesWhatTheFileIs) {
   const auto bytes = [](absl::string_view start) {
     return std::string(start) + std::string(64, '\0');
@@ -89,7 +88,6 @@ TEST(ForeignFormatTest, NamesWhatTheFileIs) {
   }
 }
 
-// P8.
 TEST(ForeignFormatTest, NamesAPictureInBase64) {
   const RgbImage picture = server::Gradient(8, 8);
   const struct {

@@ -8,7 +8,7 @@
 namespace sfmamba::base {
 namespace {
 
-// Without the "Exif\0\0" that a JPEG has before it.
+// Returns an EXIF block without the "Exif\0\0" at its beginning.
 std::string Tiff(int orientation, bool little_endian) {
   return server::ExifOrientation(orientation, little_endian).substr(6);
 }
@@ -24,7 +24,6 @@ TEST(ExifOrientationTest, ReadsBothByteOrders) {
   }
 }
 
-// P7.
 TEST(ExifOrientationTest, ReadsEveryIntegerType) {
   const auto with_type = [](std::string tiff, char type, absl::string_view at) {
     tiff[tiff[0] == 'I' ? 12 : 13] = type;
@@ -59,13 +58,16 @@ TEST(ExifOrientationTest, ADirectoryThatPointsOutsideIsNone) {
   tiff.replace(4, 4, "\xFF\xFF\xFF\xFF");
   EXPECT_EQ(ExifOrientation(tiff), 1);
   tiff = Tiff(6, true);
-  tiff.replace(8, 2, "\xFF\xFF");  // Entries; the second is past the end.
-  tiff[10] = '\0';                 // The first has another tag.
+  // The block has 65535 entries, so all entries after the first lie outside.
+  tiff.replace(8, 2, "\xFF\xFF");
+  // The tag of the first entry is not the orientation.
+  tiff[10] = '\0';
   EXPECT_EQ(ExifOrientation(tiff), 1);
 }
 
 TEST(OrientTest, TurnsByAQuarter) {
-  RgbImage stored;  // Two pixels beside each other.
+  // A row of two pixels.
+  RgbImage stored;
   stored.width = 2;
   stored.height = 1;
   stored.data = {1, 2, 3, 4, 5, 6};

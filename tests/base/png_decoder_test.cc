@@ -1,4 +1,4 @@
-// Grey PNGs; what other PNGs become is in image_decoder_test.cc.
+// Tests the decoding of grey PNGs. image_decoder_test.cc tests other PNGs.
 #include "base/png_decoder.h"
 
 #include <string>

@@ -67,7 +67,9 @@ TEST(PngEncoderTest, RowsMayBeAddedAFewAtATime) {
 
 TEST(PngEncoderTest, WhatLibpngRefusesIsAnError) {
   const auto png = EncodeGreyPng(2'000'000, 1, 8,
-                                 [](int, uint8_t*) {});  // Its limit is 1 M.
+                                 // libpng supports at most 1 million pixels per
+                                 // side.
+                                 [](int, uint8_t*) {});
   EXPECT_EQ(png.status().code(), absl::StatusCode::kInternal);
   EXPECT_NE(png.status().message().find("PNG: "), absl::string_view::npos);
 }

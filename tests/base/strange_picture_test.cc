@@ -1,5 +1,6 @@
-// Pictures that other programs take although something about them is wrong, as
-// public reports describe them: each gives the same bits as the clean picture.
+// Tests pictures that have a small fault but that other programs accept, as
+// public bug reports describe. Each must give the same pixels as the picture
+// without the fault.
 
 #include <cstdint>
 #include <cstdio>  // Before jpeglib.h.
@@ -28,7 +29,7 @@ constexpr absl::string_view kTables = "\xFF\xDB", kFrame = "\xFF\xC0",
                             kScan = "\xFF\xDA", kEnd = "\xFF\xD9";
 constexpr absl::string_view kPalette("\0\0\0\xFF\xFF\xFF", 6);
 
-// Bytes with zeros among them.
+// Returns the bytes of a literal, which may contain zeros.
 template <size_t size>
 constexpr absl::string_view Bytes(const char (&text)[size]) {
   return absl::string_view(text, size - 1);
@@ -79,7 +80,6 @@ std::string Exif(int orientation) {
 
 // ---- JPEG ----
 
-// P4.
 TEST(StrangeJpegTest, WhatStandsBetweenSegmentsIsSkipped) {
   const std::string clean = server::EncodeJpeg(Picture());
   const std::pair<const char*, absl::string_view> strays[] = {
@@ -105,7 +105,6 @@ TEST(StrangeJpegTest, WhatStandsBetweenSegmentsIsSkipped) {
   }
 }
 
-// P6.
 TEST(StrangeJpegTest, JunkBeforeTheEndIsSkipped) {
   for (const std::string& clean :
        {server::EncodeJpeg(Picture()), Progressive(), Restarts()}) {
@@ -143,13 +142,13 @@ TEST(StrangeJpegTest, AsMuchAsFurtherRowsIsNoJunk) {
   noise.width = noise.height = 64;
   for (int i = 0; i < 3 * 64 * 64; ++i) noise.data.push_back(random());
   std::string jpeg = server::EncodeJpeg(noise);
-  jpeg[jpeg.find(kFrame.data()) + 6] = 32;  // The height's low byte.
+  // The low byte of the height.
+  jpeg[jpeg.find(kFrame.data()) + 6] = 32;
   ExpectRefused(jpeg, "half of the rows are not counted");
 }
 
 // ---- EXIF ----
 
-// P1.
 TEST(StrangeExifTest, OfSeveralBlocksTheFirstDecides) {
   const std::string jpeg = server::EncodeJpeg(Picture());
   const std::string turned = Before(jpeg, kTables, Exif(6));
@@ -178,7 +177,6 @@ TEST(StrangeExifTest, OfSeveralBlocksTheFirstDecides) {
   }
 }
 
-// P1.
 TEST(StrangeExifTest, ABlockBehindTheFrameHeaderIsRead) {
   const std::string jpeg = server::EncodeJpeg(Picture());
   const std::string turned = Before(jpeg, kTables, Exif(6));
@@ -187,7 +185,6 @@ TEST(StrangeExifTest, ABlockBehindTheFrameHeaderIsRead) {
   ExpectSame(Before(turned, kScan, Exif(1)), turned, "a second one");
 }
 
-// P1.
 TEST(StrangeExifTest, TheFirstBlockOfAWebpAndOfAPngDecides) {
   const std::string six = server::ExifOrientation(6, true).substr(6);
   const std::string one = server::ExifOrientation(1, true).substr(6);
@@ -239,7 +236,6 @@ std::string BeforeChunk(std::string png, const std::string& type,
   return png.insert(png.find(type) - 4, chunk);
 }
 
-// P5.
 TEST(StrangePngTest, ChunksThatNoPixelNeedsAreSkipped) {
   const std::string rgb = server::EncodePng(Picture());
   const std::string grey =
@@ -290,13 +286,12 @@ TEST(StrangePngTest, ChunksThatNoPixelNeedsAreSkipped) {
   for (const auto& c : cases) ExpectSame(c.strange, c.clean, c.name);
 }
 
-// The data of all IDAT chunks of a PNG that has one.
+// Returns the data of the PNG's only IDAT chunk.
 std::string Idat(const std::string& png) {
   const size_t at = png.find("IDAT");
   return png.substr(at + 4, png.find("IEND") - 8 - (at + 4));
 }
 
-// P5.
 TEST(StrangePngTest, DataBehindTheCompressedRowsIsSkipped) {
   const std::string png = server::EncodePng(Picture());
   const std::string header = png.substr(0, 33), data = Idat(png);

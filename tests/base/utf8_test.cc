@@ -34,7 +34,7 @@ TEST(Utf8Test, CutsBetweenCharacters) {
     EXPECT_EQ(Utf8Prefix(text, i), text.substr(0, ends[i])) << i;
   }
   EXPECT_EQ(Utf8Prefix("", 3), "");
-  // What is not UTF-8 is cut too.
+  // Text that is not UTF-8 is shortened too.
   EXPECT_LE(Utf8Prefix(std::string(9, '\x80'), 5).size(), 5);
 }
 
