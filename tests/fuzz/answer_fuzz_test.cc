@@ -1,6 +1,6 @@
-// Mutations of valid masks, maps and pictures, the same ones in each run.
-// Whatever the bytes, the client's decoders refuse them with a reason or return
-// what keeps its promises.
+// Changes valid masks, maps and pictures at random, in the same way in each
+// run. For any bytes, the client's decoders must return an error with a reason
+// or a valid result.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -38,7 +38,7 @@ TEST(AnswerFuzzTest, RleIsRefusedOrFillsItsPicture) {
     v1::CocoRle rle;
     rle.set_width(kWidth);
     rle.set_height(kHeight);
-    // Numbers like those of a mask, now and then of a wrong sum.
+    // The second kind of counts has three short runs, whose sum is often wrong.
     rle.set_counts(i % 2 == 0 ? mutator.Mutate("Q22N1O2O2N1n<")
                               : std::string(1, '0' + mutator.Below(16)) + "0" +
                                     std::string(1, '0' + mutator.Below(64)));
@@ -77,7 +77,7 @@ TEST(AnswerFuzzTest, PngMasksAndMapsAreRefusedOrWhole) {
   EXPECT_GT(bad, 1000);
 }
 
-// A whole answer, parsed from the wire and drawn.
+// Parses a whole answer from its serialized form and draws it.
 TEST(AnswerFuzzTest, AnswersAreRefusedOrDrawn) {
   client::Picture picture;
   picture.width = kWidth;

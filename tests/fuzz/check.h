@@ -10,21 +10,23 @@
 
 namespace sfmamba {
 
-// Ends the process unless `kept`: a finding of the fuzzer, which then says
-// which promise was broken and keeps the input.
+// Ends the process if `kept` is false. The fuzzer then reports `promise` and
+// saves the input.
 inline void Check(bool kept, const std::string& promise) {
   if (kept) return;
   std::fprintf(stderr, "broken promise: %s\n", promise.c_str());
   std::abort();
 }
 
-// Takes numbers from the front of a fuzzer's input; what is left is bytes.
+// Reads numbers from the beginning of a fuzzer's input. The remaining bytes are
+// the data.
 class Input {
  public:
   Input(const uint8_t* data, size_t size)
       : left_(reinterpret_cast<const char*>(data), size) {}
 
-  // 0 to `limit` - 1; 0 once nothing is left. `limit` is at most 256.
+  // Returns a number from 0 to `limit` - 1, or 0 if no bytes remain. `limit` is
+  // at most 256.
   int Below(int limit) {
     if (left_.empty()) return 0;
     const int value = static_cast<uint8_t>(left_.front()) % limit;

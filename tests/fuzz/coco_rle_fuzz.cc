@@ -39,7 +39,8 @@ void RoundTrip(absl::string_view labels, int height, int classes) {
   const int width = labels.size() / height;
   if (width == 0) return;
   std::vector<uint16_t> map(labels.begin(), labels.begin() + height * width);
-  for (uint16_t& label : map) label %= classes + 1;  // The last has no name.
+  // Labels equal to `classes` belong to no class.
+  for (uint16_t& label : map) label %= classes + 1;
   const std::vector<std::string> counts =
       base::EncodeRlePerClass(map, height, width, classes);
   std::vector<uint16_t> decoded(map.size(), classes);

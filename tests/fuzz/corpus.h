@@ -12,7 +12,7 @@ inline std::string Byte(int value) {
   return std::string(1, static_cast<char>(value));
 }
 
-// The folder that the fuzzers' first inputs are written into.
+// A folder to which the fuzzers' first inputs are written.
 class Corpus {
  public:
   explicit Corpus(std::string folder) : folder_(std::move(folder)) {}

@@ -1,5 +1,5 @@
-// Bytes of a connection over HTTP: requests are read or refused within their
-// limits, and the same ones are read however the bytes are cut.
+// Fuzzes the bytes of an HTTP connection. Requests must be read or refused
+// within the limits. The result must not depend on how the bytes are divided.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -31,8 +31,8 @@ std::string Describe(const HttpRequest& request) {
   return text + request.body;
 }
 
-// Reads all requests in `bytes`, which come in pieces of `piece` bytes, until
-// one is refused or does not end.
+// Reads requests from `bytes`, which arrive in parts of `piece` bytes. Stops at
+// a refused or an incomplete request. Returns the requests as text.
 std::string ReadAll(absl::string_view bytes, size_t piece) {
   Room room(kRoom, 1);
   std::string text;

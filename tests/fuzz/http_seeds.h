@@ -7,7 +7,8 @@
 
 namespace sfmamba {
 
-// Names and bytes of connections over HTTP; the first byte is the fuzzer's.
+// Returns names and bytes of HTTP connections. The fuzzer uses the first byte
+// of each as a number.
 inline std::vector<std::pair<std::string, std::string>> HttpConnections() {
   const std::string body = "Content-Length: 4\r\n\r\nbody";
   const std::string chunks =

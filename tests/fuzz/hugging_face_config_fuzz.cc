@@ -1,6 +1,7 @@
-// A config.json in Hugging Face's layout and, in half of the cases, a
-// preprocessor_config.json with the same text: refused with a reason, or read
-// into a configuration that ToModelConfig() takes or refuses with a reason.
+// Fuzzes a config.json in Hugging Face's layout. In half of the cases,
+// preprocessor_config.json has the same text. The files must be refused with a
+// reason or be read. ToModelConfig() must then accept the result or refuse it
+// with a reason.
 #include <cstdint>
 #include <string>
 

@@ -1,6 +1,6 @@
-// A JPEG, PNG or WebP file: it is refused with a reason, or becomes the picture
-// that its header promised. A JPEG that is resized as it is decoded becomes the
-// same input as one that is resized afterwards.
+// Fuzzes JPEG, PNG and WebP files. A file must be refused with a reason, or
+// become a picture of the size in its header. A JPEG that is resized during
+// decoding must give the same input as a JPEG that is resized afterwards.
 #include <algorithm>
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// A file's header: what is accepted is within the limits; what is refused is so
-// with a reason.
+// Fuzzes the headers of picture files. An accepted header must be within the
+// limits. A refused one must have a reason.
 #include <cstdint>
 
 #include "base/image_header.h"

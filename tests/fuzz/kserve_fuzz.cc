@@ -1,6 +1,7 @@
-// A ModelInferRequest in slices, as gRPC gives it: the walk and protobuf
-// together accept nothing that protobuf alone refuses, and find in it the same
-// images that protobuf finds.
+// Fuzzes a ModelInferRequest in slices, as gRPC receives it. The server finds
+// pictures with its own parser and gives the rest to protobuf. Together they
+// must refuse everything that protobuf alone refuses. They must find the same
+// images.
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -27,7 +28,7 @@ using inference::ModelInferRequest;
 
 constexpr int kMaxImages = 64;
 
-// All elements of the input as raw contents would have them.
+// Returns all elements of the input in the form of raw contents.
 std::string RawElements(const ModelInferRequest& request) {
   if (request.raw_input_contents_size() > 0) {
     return request.raw_input_contents(0);
@@ -48,7 +49,7 @@ std::string RawElements(const ModelInferRequest& request) {
   return raw;
 }
 
-// Returns the raw contents of the images that were found.
+// Returns the images that the server found, in the form of raw contents.
 std::string RawImages(const ModelInferRequest& message,
                       call::Pictures* pictures) {
   std::string raw;
@@ -68,7 +69,8 @@ std::string RawImages(const ModelInferRequest& message,
   return raw;
 }
 
-// Bytes, because a NaN is not equal to itself.
+// Returns the request without its elements. The result is serialized, because a
+// NaN in a message is not equal to itself.
 std::string BesideElements(ModelInferRequest request) {
   request.clear_raw_input_contents();
   for (auto& input : *request.mutable_inputs()) input.clear_contents();
@@ -97,11 +99,12 @@ void Fuzz(absl::string_view message, std::vector<int> cuts) {
           "an input is refused as invalid, or because it names shared memory");
     return;
   }
-  if (pictures->count() > kMaxImages) return;  // Only counted.
+  // Images above this number are only counted.
+  if (pictures->count() > kMaxImages) return;
   Check(valid, "what is accepted is accepted by protobuf");
   Check(received.inputs_size() == 1, "there is one input");
-  // Maps have no order in bytes; messages with more than one entry are not
-  // compared.
+  // A map has no fixed order when it is serialized. So messages whose maps have
+  // more than one entry are not compared.
   const bool ordered = expected.parameters_size() < 2 &&
                        expected.inputs(0).parameters_size() < 2;
   Check(!ordered || expected.outputs_size() > 0 ||

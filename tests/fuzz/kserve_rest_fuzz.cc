@@ -1,6 +1,6 @@
-// The body of a request to infer over REST: what is accepted is JSON and binary
-// data as the header cuts them, and becomes a request with the elements that
-// are in the JSON, or is refused.
+// Fuzzes the body of an inference request over REST. The header says where the
+// JSON ends and the binary data begin. A body must be refused, or become a
+// request with the elements of the JSON or of the binary data.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -37,7 +37,8 @@ void Append(T number, std::string* raw) {
   raw->append(reinterpret_cast<const char*>(&number), sizeof(number));
 }
 
-// The elements of `data` as raw contents of this type have them.
+// Appends the elements of `data`, which have this type, in the form of raw
+// contents.
 void AppendElements(const json& data, const std::string& datatype,
                     std::string* raw) {
   for (const json& element : data) {
@@ -80,7 +81,8 @@ void CheckMessage(const json& asked, const ModelInferRequest& message) {
   }
 }
 
-// Checks the elements of the only input, which `tail` has unless the JSON does.
+// Checks the elements of the only input. They are in the JSON or, if it has
+// none, in `tail`.
 void CheckImages(const json& input, absl::string_view tail,
                  const ModelInferRequest& message, call::Pictures* pictures) {
   std::string found;
@@ -124,7 +126,7 @@ void Fuzz(std::optional<absl::string_view> header, std::string body) {
     Check(base::Utf8Length(status.message()) >= 0, "an error is UTF-8");
   }
   if (!pictures->status().ok()) return;
-  // Without the header a body that begins as a picture does is one.
+  // Without the header, a body that begins like a picture is a picture.
   const size_t json_size = base::FormatOf(kept).has_value() ? 0 : kept.size();
   const size_t head =
       header.has_value() ? std::stoul(std::string(*header)) : json_size;
@@ -146,7 +148,8 @@ void Fuzz(std::optional<absl::string_view> header, std::string body) {
 }  // namespace sfmamba
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  // The header is absent, the start of the bytes, or a number of bytes.
+  // The first byte decides whether the header is missing, contains the next
+  // bytes of the input, or contains a number.
   sfmamba::Input input(data, size);
   const int kind = input.Below(3);
   const int number = input.Below(256);

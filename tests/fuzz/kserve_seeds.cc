@@ -28,7 +28,7 @@ inference::ModelInferRequest Infer(const std::string& datatype,
 void AddInferRequests(const Corpus& corpus) {
   const auto add = [&](const std::string& name,
                        const inference::ModelInferRequest& request) {
-    // In three slices.
+    // The numbers divide the message into three slices.
     corpus.Add("kserve", name,
                Byte(2) + Byte(80) + Byte(160) + request.SerializeAsString());
   };
@@ -56,7 +56,7 @@ void AddInferRequests(const Corpus& corpus) {
   add("typed_pixels", request);
 }
 
-// Adds seeds for REST: the claimed length of the JSON, and a body.
+// Adds seeds for REST. Each has a length for the JSON and a body.
 void AddRestBodies(const Corpus& corpus) {
   const auto add = [&](const std::string& name, const std::string& json,
                        const std::string& binary = "") {

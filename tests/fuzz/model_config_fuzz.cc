@@ -1,5 +1,5 @@
-// A model's configuration in text: refused with a reason, or one that
-// model::Validate() accepts.
+// Fuzzes the text of a model's configuration. It must be refused with a reason
+// or be accepted by model::Validate().
 #include <cstdint>
 #include <string>
 

@@ -6,8 +6,8 @@
 
 namespace sfmamba {
 
-// Overwrites, inserts, removes and repeats bytes at random, the same way in
-// each run.
+// Overwrites, inserts, removes and repeats bytes at random. Each run makes the
+// same changes.
 class Mutator {
  public:
   std::string Mutate(std::string bytes) {

@@ -1,5 +1,5 @@
-// A request as it comes over the wire: it does not parse, is refused with a
-// reason, or its images become inputs that are as large as was foreseen.
+// Fuzzes a serialized request. It must fail to parse, be refused with a reason,
+// or give inputs of the predicted size.
 #include <algorithm>
 #include <cstdint>
 
@@ -26,7 +26,8 @@ prediction::RequestLimits SmallLimits() {
   return limits;
 }
 
-// Models of small inputs; detectors and segmenters keep the ratio.
+// Returns a model with small inputs. Inputs of detectors and segmenters have
+// the picture's aspect ratio.
 repository::ModelDirectory SmallModel(model::VisionTask task) {
   repository::ModelDirectory directory;
   directory.labels.resize(kClasses);
@@ -52,7 +53,7 @@ void CheckInput(const image::ImageBuffer& made,
                 const model::ModelConfig& model) {
   Check(made.height == facts.input.height && made.width == facts.input.width,
         "an input has the size that was foreseen");
-  // A JPEG that a classifier scales down may be decoded at a part of its size.
+  // If a classifier makes a JPEG smaller, it may be decoded at a smaller scale.
   const image::PictureSize& seen = facts.seen;
   Check(
       made.original_height <= seen.height && made.original_width <= seen.width,
@@ -105,7 +106,8 @@ void Fuzz(absl::string_view message, model::VisionTask task) {
   }
   status.Update(prediction::ValidateRequestId(translated.request_id));
   if (!status.ok()) CheckRefused(status);
-  // Images are looked at even so, that more of them are.
+  // Images are also checked if the request is refused, so that more images are
+  // checked.
   const int images = std::min(translated.images, SmallLimits().max_images);
   for (int i = 0; i < images; ++i) CheckImage(translated, i, model.config);
 }

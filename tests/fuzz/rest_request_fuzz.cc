@@ -1,8 +1,11 @@
-// Requests in REST's words. The first byte says which:
+// Fuzzes requests over REST. The first byte chooses what the other bytes are.
 //
-// JSON: what is read of it where pictures are cut out is what protobuf reads of
-// the whole, and no more than the body has bytes.
-// A query: it sets fields or names the parameter that it cannot set.
+// JSON: the server reads long base64 texts itself. Its result must equal
+// protobuf's result for the whole body.
+//
+// A query: it must set fields, or be refused as an invalid request.
+//
+// A form: its parts must follow each other and lie inside the body.
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -37,7 +40,7 @@ void ReadJson(const std::string& json) {
   Request read, whole;
   const absl::Status status = rest::ReadJson(json, &read);
   if (!status.ok()) return CheckRefused(status);
-  // The server reads base64 with line breaks, which protobuf refuses.
+  // protobuf refuses base64 with line breaks, which the server accepts.
   if (!google::protobuf::util::JsonStringToMessage(json, &whole).ok()) return;
   Check(read.SerializeAsString() == whole.SerializeAsString(),
         "protobuf reads the same of the whole");

@@ -1,17 +1,21 @@
 #!/usr/bin/env bash
 # Runs the fuzzers: run.sh [MINUTES [FUZZER ...]], or run.sh --merge
 #
-# Builds them and runs each, or those named ("request image_header"), from its
-# corpus; they share MINUTES (1). Says how many inputs each ran and how much of the
-# code they reached. It is a finding if an input breaks a promise, touches memory
-# or does arithmetic that it must not, leaks, or takes over 5 s or 1 GiB: then the
-# exit status is 1, and the line about the fuzzer names a file with the input.
-# Where the environment variable XML_OUTPUT_FILE names a file, each fuzzer is
-# written there as a test case in JUnit's form. FUZZ_SEED is the number that chance
-# starts from: another in each run unless it is set.
+# Builds all fuzzers, or only the named ones ("request image_header"). Runs each of
+# them from its corpus of inputs. MINUTES (1 by default) is the time for all fuzzers
+# together. Prints for each fuzzer how many inputs it ran and how much of the code
+# they reached.
 #
-# Inputs that reached more of the code lie in out/fuzz/corpus until the next run;
-# --merge adds those to the corpus that do so still.
+# A finding is an input that breaks a promise, leaks memory, takes over 5 s or
+# 1 GiB, or causes an invalid memory access or undefined arithmetic. The exit status
+# is then 1, and the line about the fuzzer names a file with the input.
+#
+# If the environment variable XML_OUTPUT_FILE names a file, each fuzzer is written
+# to it as a test case in JUnit's form. FUZZ_SEED is the seed of the random numbers.
+# If it is not set, each run has another seed.
+#
+# Inputs that reached new code stay in out/fuzz/corpus until the next run. --merge
+# adds to the corpus those inputs that still reach new code.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 
@@ -26,7 +30,7 @@ all_fuzzers() {
   for file in tests/fuzz/*_fuzz.cc; do basename "$file" _fuzz.cc; done
 }
 
-# build FUZZER ...: afterwards they lie in $bin.
+# build FUZZER ... builds the fuzzers and sets $bin to their folder.
 build() {
   bazel build --config=fuzz --color=no --show_progress_rate_limit=30 \
     "${@/%/_fuzz}" || { say "the build failed"; exit 1; }
@@ -43,13 +47,13 @@ merge() {
   done
 }
 
-# report NAME [WHY]: a test case, failed if there is a WHY.
+# report NAME [WHY] writes a test case. If WHY is given, the case has failed.
 report() {
   echo "<testcase classname=\"fuzz\" name=\"$1\">${2:+<failure>$2</failure>}</testcase>" \
     >>"$OUT/cases"
 }
 
-# fuzz NAME SECONDS: false after a finding.
+# fuzz NAME SECONDS runs a fuzzer. Returns false if there is a finding.
 fuzz() {
   local name=$1 log=$OUT/$1.log found runs edges all
   mkdir -p "$OUT/corpus/$name"

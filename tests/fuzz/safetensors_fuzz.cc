@@ -1,5 +1,6 @@
-// A safetensors file: the reader refuses it or gives tensors that lie inside
-// it, which can be written and read again.
+// Fuzzes safetensors files. The reader must refuse a file or return tensors
+// that lie inside the file. Writing and reading these tensors must not change
+// them.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,7 +14,7 @@
 namespace sfmamba {
 namespace {
 
-// A file that exists in memory only. It is never destroyed.
+// A file that exists only in memory. It is never destroyed.
 class MemoryFile {
  public:
   MemoryFile()
@@ -35,7 +36,7 @@ class MemoryFile {
   const std::string path_;
 };
 
-// The size of all tensors; reads each of their bytes.
+// Reads every byte of all tensors and returns their size in bytes.
 int64_t CheckTensors(const weights::SafetensorsFile& file) {
   int64_t total = 0;
   uint64_t sum = 0;

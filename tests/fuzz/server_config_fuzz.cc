@@ -1,5 +1,6 @@
-// A server's settings in text: refused with a reason, or usable; what was
-// accepted is accepted again when it is printed.
+// Fuzzes the text of a server's settings. It must be refused with a reason or
+// be usable. If accepted settings are printed, the printed text must be
+// accepted as well.
 #include <cstdint>
 #include <string>
 

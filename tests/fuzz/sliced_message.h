@@ -11,14 +11,15 @@
 
 namespace sfmamba {
 
-// Takes up to five cuts from the input, in 256ths of the message that follows.
+// Reads up to five cut positions from the input. Their unit is 1/256 of the
+// message's length.
 inline std::vector<int> TakeCuts(Input* input) {
   std::vector<int> cuts(input->Below(6));
   for (int& cut : cuts) cut = input->Below(256);
   return cuts;
 }
 
-// Returns `message` cut at `cuts`, as gRPC gives a message in slices.
+// Returns `message` in slices that end at `cuts`, as gRPC receives a message.
 inline grpc::ByteBuffer InSlices(absl::string_view message,
                                  std::vector<int> cuts) {
   cuts.push_back(256);

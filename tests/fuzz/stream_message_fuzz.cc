@@ -1,5 +1,5 @@
-// A message of a stream in slices: its envelope is opened as protobuf reads it,
-// and the request within keeps its bytes.
+// Fuzzes a stream's message in slices. The outer message must be read as
+// protobuf reads it. The bytes of the request inside must not change.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -28,7 +28,7 @@ std::string Joined(const grpc::ByteBuffer& buffer) {
   return all;
 }
 
-// Without what is not known of it.
+// Returns the message, serialized without its unknown fields.
 template <typename Message>
 std::string Known(Message message) {
   message.DiscardUnknownFields();
@@ -63,7 +63,7 @@ void Fuzz(absl::string_view bytes, std::vector<int> cuts) {
     return;
   }
   Proto expected;
-  // The request within is not looked at yet.
+  // The request inside the message has not been parsed yet.
   if (!expected.ParseFromArray(bytes.data(), bytes.size())) return;
   Check(message.correlation_id == expected.correlation_id(), "its id");
   Check(message.kind == expected.request_case(), "its kind");

@@ -1,5 +1,5 @@
-// A traceparent and, after a line break, a tracestate: what is read of them is
-// well formed, whatever they are.
+// Fuzzes a traceparent and, after a line break, a tracestate. Everything that
+// is read from them must be well formed.
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,5 +1,6 @@
-// A request in slices, as gRPC gives it: the walk and protobuf together accept
-// what protobuf accepts alone, and find the same in it.
+// Fuzzes a request in slices, as gRPC receives it. The server finds pictures
+// with its own parser and gives the rest to protobuf. Together they must accept
+// the same requests as protobuf alone and find the same contents.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -40,7 +41,8 @@ void CheckImage(const absl::StatusOr<image::ImageSource>& got,
   Check(BytesOf(*got) == BytesOf(*expected), "and its bytes");
 }
 
-// Bytes, because a NaN is not equal to itself.
+// Returns the request without its images. The result is serialized, because a
+// NaN in a message is not equal to itself.
 template <typename Request>
 std::string BesideImages(Request request) {
   request.clear_images();
@@ -65,7 +67,7 @@ void Fuzz(absl::string_view message, std::vector<int> cuts) {
     Check(!valid, "and so it is by protobuf");
     return;
   }
-  // With too many images, only their number is read.
+  // If there are too many images, only their number is read.
   const int images = pictures->count();
   if (images > kMaxImages) return;
   Check(valid, "what is accepted is accepted by protobuf");

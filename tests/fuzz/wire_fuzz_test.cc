@@ -1,6 +1,7 @@
-// Mutations of valid requests, the same ones in each run, cut into parts at
-// random: the walk and protobuf together accept what protobuf accepts alone,
-// and find the same in it.
+// Changes valid requests at random, in the same way in each run, and divides
+// them into parts. The server finds pictures with its own parser and gives the
+// rest to protobuf. Together they must accept the same requests as protobuf
+// alone and find the same contents.
 #include <string>
 #include <vector>
 
@@ -57,9 +58,9 @@ Request ValidRequest() {
   return request;
 }
 
-// The request again, but with its images' fields in an order that no serialiser
-// chooses: sources one after another, of which the last wins, and parts of one
-// message that are merged.
+// Returns the request with the fields of its images in an unusual order. A
+// source may follow another source, and the last one counts. A message may be
+// divided into parts that are merged.
 template <typename Request>
 std::string Reordered(Mutator* mutator) {
   const Request valid = ValidRequest<Request>();
@@ -90,7 +91,7 @@ std::vector<absl::string_view> InParts(absl::string_view bytes,
   return parts;
 }
 
-// Replaces the index of an extent by its bytes.
+// Replaces the index of a byte range by the bytes of this range.
 void SetBytes(absl::string_view message, const call::WireRequest& wire,
               std::string* bytes) {
   if (bytes->empty()) return;
@@ -98,7 +99,8 @@ void SetBytes(absl::string_view message, const call::WireRequest& wire,
   *bytes = std::string(message.substr(extent.position, extent.length));
 }
 
-// The request as it is once all that was left out is back.
+// Returns the request after the server's parser left bytes out and they were
+// put back.
 template <typename Request>
 absl::StatusOr<Request> ByWalk(const std::string& bytes, Mutator* mutator) {
   call::WireRequest wire;
@@ -128,7 +130,8 @@ absl::StatusOr<Request> ByWalk(const std::string& bytes, Mutator* mutator) {
   return request;
 }
 
-// Bytes, because a NaN is not equal to itself.
+// Returns the request without unknown fields. The result is serialized, because
+// a NaN in a message is not equal to itself.
 template <typename Request>
 std::string Known(Request request) {
   request.DiscardUnknownFields();
@@ -162,7 +165,8 @@ TEST(WireFuzzTest, ARequestIsWhatProtobufSaysItIs) {
   CompareWithProtobuf<v1::SegmentRequest>();
 }
 
-// `groups` of an unknown field inside one another, in an image's pixels.
+// Returns a request whose image has pixels with `groups` groups inside one
+// another. The groups are an unknown field.
 std::string Nested(int groups) {
   std::string pixels;
   for (int i = 0; i < groups; ++i) pixels += '\x4b';

@@ -1,5 +1,5 @@
-// write_seeds FOLDER: writes the fuzzers' first inputs, valid ones of each
-// kind, into FOLDER/<fuzzer>/.
+// write_seeds FOLDER: writes the fuzzers' first inputs to FOLDER/<fuzzer>/.
+// They contain valid inputs of each kind.
 //
 //   bazel run //tests/fuzz:write_seeds -- $PWD/tests/fuzz/corpus
 #include <cstdint>
@@ -20,13 +20,13 @@
 #include "tests/server/picture.h"
 #include "tests/testing/encode_masks.h"
 
-// After C's headers, which it needs.
+// jpeglib.h needs C's headers above.
 #include <jpeglib.h>
 
 namespace sfmamba {
 namespace {
 
-// Pictures.
+// The functions below add pictures.
 
 std::string Webp(const std::string& exif) {
   std::string file =
@@ -101,7 +101,8 @@ std::vector<std::pair<std::string, std::string>> Pictures() {
   struct Kind {
     const char* name;
     server::PngOptions options;
-    int bytes;  // A picture's of 8 x 5 pixels.
+    // Bytes of a picture of 8 x 5 pixels.
+    int bytes;
   };
   for (const Kind& kind :
        {Kind{"png_grey", {0, 8}, 40}, Kind{"png_bits", {0, 1}, 5},
@@ -115,7 +116,7 @@ std::vector<std::pair<std::string, std::string>> Pictures() {
   return pictures;
 }
 
-// Requests.
+// The functions below add requests.
 
 void FillParams(v1::ClassifyParams* params) {
   params->set_top_k(3);
@@ -145,7 +146,7 @@ Request MakeRequest() {
   return request;
 }
 
-// A request with `images`, each as the serialized Image.
+// Returns a serialized request with `images`.
 template <typename Request>
 std::string WithImages(const std::vector<v1::Image>& images) {
   Request request = MakeRequest<Request>();
@@ -197,7 +198,7 @@ void AddRequests(const Corpus& corpus) {
   const auto add_one = [&](int task, const std::string& name,
                            const std::string& message) {
     corpus.Add("request", name, Byte(task) + message);
-    // In three slices.
+    // The numbers divide the message into three slices.
     corpus.Add("wire", name,
                Byte(task) + Byte(2) + Byte(80) + Byte(160) + message);
   };
@@ -224,9 +225,10 @@ void AddRequests(const Corpus& corpus) {
   corpus.Add("stream_message", "config", Byte(0) + config.SerializeAsString());
 }
 
-// Settings.
+// The functions below add settings.
 
-// Sets each field, of repeated ones two values, to something like a default.
+// Sets every field to a value similar to its default. A repeated field gets two
+// values.
 void FillAll(google::protobuf::Message* message) {
   using Field = google::protobuf::FieldDescriptor;
   const google::protobuf::Reflection& set = *message->GetReflection();
@@ -284,7 +286,7 @@ void AddConfigs(const Corpus& corpus) {
   corpus.Add("model_config", "variant", Byte(0) + "num_classes: 3");
 }
 
-// The others.
+// The functions below add the other inputs.
 
 void AddRunLengths(const Corpus& corpus) {
   const base::Mask mask = [] {
