@@ -9,8 +9,8 @@
 
 namespace sfmamba::client {
 
-// A server with one classifier, which answers as AnswerCup() does; but "bad"
-// bytes are no picture.
+// Starts a server with one classifier. It answers like AnswerCup(), but returns
+// an error if the picture's bytes are "bad".
 class CommandFixture : public testing::Test {
  protected:
   CommandFixture() : server_(AnswerUnlessBad) {

@@ -27,7 +27,7 @@ inline Outcome Invoke(Command command,
   return {exit_code, out.str(), err.str()};
 }
 
-// Returns the path.
+// Writes a file to the test's folder and returns its path.
 inline std::string WriteFile(const std::string& name,
                              const std::string& bytes) {
   const std::string path = absl::StrCat(testing::TempDir(), "/", name);

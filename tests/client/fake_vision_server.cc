@@ -48,7 +48,7 @@ class FakeVisionServer::Service final
     for (const v1::Model& model : models) {
       const bool is_version = absl::StartsWith(
           model.name(), absl::StrCat(request->name(), "/versions/"));
-      // The real server, too, does not choose by task here.
+      // Like the real server, this method does not choose a model by its task.
       const bool is_only = request->name().empty() && models.size() == 1;
       if (is_only || is_version || request->name() == model.name()) {
         *response = model;
@@ -87,12 +87,13 @@ class FakeVisionServer::Service final
   bool hanging ABSL_GUARDED_BY(mu) = false;
   int begun ABSL_GUARDED_BY(mu) = 0;
   std::set<std::string> peers ABSL_GUARDED_BY(mu);
-  std::string traceparent ABSL_GUARDED_BY(mu);  // The last call's.
+  // The traceparent of the last call.
+  std::string traceparent ABSL_GUARDED_BY(mu);
   int cancelled ABSL_GUARDED_BY(mu) = 0;
   std::vector<v1::Model> models ABSL_GUARDED_BY(mu);
 
  private:
-  // A call that only the client's leaving ends.
+  // A call that ends only when the client cancels it.
   class Hanging final : public grpc::ServerUnaryReactor {
    public:
     explicit Hanging(Service* service) : service_(service) {}

@@ -13,11 +13,11 @@
 
 namespace sfmamba::client {
 
-// A VisionService in this process, on a port of its own, whose predictions are
-// answered as the test says. Healthy from the start.
+// A VisionService in this process on a separate port. Functions of the test
+// answer its predictions. It is healthy from the start.
 class FakeVisionServer {
  public:
-  // May be called on several threads at once.
+  // Answers a request. Several threads may call it at once.
   template <typename Request, typename Response>
   using Handler =
       std::function<grpc::Status(const Request& request, Response* response)>;
@@ -25,7 +25,8 @@ class FakeVisionServer {
   using Detect = Handler<v1::DetectRequest, v1::DetectResponse>;
   using Segment = Handler<v1::SegmentRequest, v1::SegmentResponse>;
 
-  // A null handler's method is UNIMPLEMENTED. Port 0: a free one.
+  // If a function is null, its method returns UNIMPLEMENTED. If `port` is 0, a
+  // free port is used.
   explicit FakeVisionServer(Classify classify, Detect detect = nullptr,
                             Segment segment = nullptr, int port = 0);
   ~FakeVisionServer();
@@ -34,14 +35,19 @@ class FakeVisionServer {
   std::string address() const;  // "host:port".
 
   void SetHealthy(bool healthy);
-  void SetModels(std::vector<v1::Model> models);  // Listed one a page.
+  // Sets the models that the server lists. A page of the list has one model.
+  void SetModels(std::vector<v1::Model> models);
 
-  // From now on predictions end only by the client's cancellation or deadline.
+  // From now on, a prediction ends only if the client cancels it or its
+  // deadline passes.
   void Hang();
 
-  int call_count() const;           // Predictions begun.
-  std::string traceparent() const;  // The last prediction's; empty: none.
-  int connection_count() const;     // Connections that they came over.
+  // Returns the number of predictions that have begun.
+  int call_count() const;
+  // Returns the traceparent of the last prediction, or "" if it had none.
+  std::string traceparent() const;
+  // Returns the number of connections that sent predictions.
+  int connection_count() const;
   void AwaitCallCount(int count) const;
   void AwaitCancelledCount(
       int count) const;  // Calls that hung and were cancelled.
@@ -54,16 +60,18 @@ class FakeVisionServer {
   int port_ = 0;
 };
 
-// An error with the details that the real server sends.
+// Returns an error with the same details as an error of the real server.
 grpc::Status FakeError(grpc::StatusCode code, const std::string& message,
                        const std::string& reason, const std::string& field = "",
                        int retry_delay_seconds = 0);
 
-// Answers every image with the category "cup" and a timing of batches of 4.
+// Answers each image with the category "cup". The timing reports batches of 4
+// images.
 grpc::Status AnswerCup(const v1::ClassifyRequest& request,
                        v1::ClassifyResponse* response);
 
-// READY, input 8x6, classes "cup" and "chair".
+// Returns a model that is READY. Its input has 8 x 6 pixels and its classes are
+// "cup" and "chair".
 v1::Model FakeModel(const std::string& name);
 
 }  // namespace sfmamba::client

@@ -22,8 +22,8 @@ TEST(ArrivalProcessTest, SameSeedSameArrivals) {
   EXPECT_NE(first, c.Next());
 }
 
-// Gaps of an exponential distribution: their mean is 1/rate and so is their
-// standard deviation (a uniform or constant gap would differ).
+// The gaps must have an exponential distribution. Its mean and its standard
+// deviation are both 1/rate. For a uniform or constant gap they would differ.
 TEST(ArrivalProcessTest, GapsAreExponential) {
   constexpr int kCount = 100000;
   ArrivalProcess arrivals(AtRate(50, 1));
@@ -58,7 +58,7 @@ TEST(ArrivalProcessTest, BurstsKeepTheMeanRateAndAreFollowedBySilence) {
   ASSERT_EQ(in_period.size(), kPeriods);
   int total = 0;
   for (const auto& [period, count] : in_period) total += count;
-  // 1000/s for 20 s: the standard deviation is 141.
+  // The expected number is 1000/s for 20 s. Its standard deviation is 141.
   EXPECT_NEAR(total, 20000, 600);
 }
 

@@ -37,7 +37,7 @@ TEST(LatencyHistogramTest, SmallValuesAreExact) {
   EXPECT_EQ(histogram.Mean(), absl::Nanoseconds(100.5));
 }
 
-// Powers of two and their neighbours are where a wrong bucket would show.
+// A wrong bucket would be noticed at powers of two and next to them.
 TEST(LatencyHistogramTest, EachValueIsKeptWithinItsBucketWidth) {
   for (int exponent = 0; exponent < 62; ++exponent) {
     for (const int64_t step : {-1, 0, 1}) {
@@ -45,7 +45,8 @@ TEST(LatencyHistogramTest, EachValueIsKeptWithinItsBucketWidth) {
           std::max<int64_t>(0, (int64_t{1} << exponent) + step);
       LatencyHistogram histogram;
       histogram.Record(absl::Nanoseconds(value));
-      histogram.Record(absl::Hours(1e6));  // So that Max() does not help.
+      // Without this value, Max() would limit the percentile.
+      histogram.Record(absl::Hours(1e6));
       const int64_t kept = absl::ToInt64Nanoseconds(histogram.Percentile(50));
       EXPECT_GE(kept, value);
       EXPECT_LE(kept - value, value / 128);

@@ -16,7 +16,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
-// Classify requests whose pictures have these bytes.
+// Returns a load of Classify requests, one for each of `pictures`. Each request
+// contains its picture `images` times.
 Load MakeLoad(const std::vector<std::string>& pictures, int images = 1) {
   Load load;
   for (const std::string& picture : pictures) {
@@ -27,7 +28,8 @@ Load MakeLoad(const std::vector<std::string>& pictures, int images = 1) {
   return load;
 }
 
-// `count` arrivals, all due at the start, of requests in turn.
+// Adds `count` arrivals to the load. All are due at the start, and the requests
+// are used in turn.
 Load AllAtOnce(Load load, int count) {
   for (int i = 0; i < count; ++i) {
     load.arrivals.push_back(
@@ -159,7 +161,8 @@ TEST(ClosedLoopTest, ErrorsAreCountedByCodeAndReason) {
   EXPECT_EQ(report.images, 5);
 }
 
-// A server that is away refuses at once: what it is sent meanwhile is no load.
+// An unavailable server refuses at once. Without pauses, the generator would
+// send far too many requests.
 TEST(ClosedLoopTest, PausesWhileTheServerIsUnavailable) {
   FakeVisionServer server(
       [](const v1::ClassifyRequest&, v1::ClassifyResponse*) {
@@ -170,7 +173,8 @@ TEST(ClosedLoopTest, PausesWhileTheServerIsUnavailable) {
   options.concurrency = 4;
   options.threads = 2;
   const LoadReport report = Generate(server, MakeLoad({"x"}), options);
-  // After pauses of 5, 10, 20, 40, 80 and 160 ms.
+  // There are attempts at the start and after pauses of 5, 10, 20, 40, 80 and
+  // 160 ms.
   EXPECT_GE(report.all.requests, 4);
   EXPECT_LE(report.all.requests, 4 * 7);
   EXPECT_EQ(report.all.requests, server.call_count());
@@ -179,7 +183,8 @@ TEST(ClosedLoopTest, PausesWhileTheServerIsUnavailable) {
   EXPECT_EQ(report.elapsed, absl::Milliseconds(300));
 }
 
-// However many threads and channels share them, each arrival is sent once.
+// Several threads and channels share the arrivals. Each arrival must be sent
+// once.
 TEST(OpenLoopTest, SendsEachArrivalOnce) {
   std::array<std::atomic<int>, 2> calls{};
   FakeVisionServer server(
@@ -199,11 +204,12 @@ TEST(OpenLoopTest, SendsEachArrivalOnce) {
   EXPECT_EQ(server.connection_count(), 4);
   EXPECT_EQ(report.all.requests, 60);
   EXPECT_THAT(report.all.codes, ElementsAre(Pair("OK", 60)));
-  // The last is due 59 times 200 us after the start, and answered later.
+  // The last request is due 59 * 200 us after the start, and its answer arrives
+  // later.
   EXPECT_GE(report.elapsed, absl::Microseconds(11800));
 }
 
-// The server answers nothing, and still all is sent.
+// All requests must be sent although the server never answers.
 TEST(OpenLoopTest, DoesNotWaitForAnswers) {
   FakeVisionServer server(AnswerCup);
   server.Hang();
@@ -229,7 +235,7 @@ TEST(OpenLoopTest, WhatExceedsTheCapIsCountedNotSent) {
   EXPECT_LE(server.call_count(), 3);
 }
 
-// A sender that is later than a request's deadline does not send it.
+// A request must not be sent after its deadline.
 TEST(OpenLoopTest, WhatIsPastItsDeadlineIsCountedNotSent) {
   FakeVisionServer server(AnswerCup);
   Load load = AllAtOnce(MakeLoad({"x"}), 10);
@@ -245,7 +251,7 @@ TEST(OpenLoopTest, LatencyRunsFromWhenARequestWasDue) {
   FakeVisionServer server(AnswerCup);
   Load load = AllAtOnce(MakeLoad({"x"}), 20);
   const LoadReport report = Generate(server, load, WithoutWarmup());
-  // All are due at zero, so that the slowest is the last answer.
+  // All requests are due at time 0, so the slowest answer is also the last one.
   EXPECT_NEAR(absl::ToDoubleSeconds(report.all.latency.Max()),
               absl::ToDoubleSeconds(report.elapsed), 1e-8);
   EXPECT_GT(report.delay.Max(), absl::ZeroDuration());

@@ -15,7 +15,8 @@ using ::testing::Pair;
 constexpr absl::Duration kWarmup = absl::Seconds(1);
 constexpr absl::Duration kEnd = absl::Seconds(11);
 
-// Due at `due` and answered after `latency`, of the 100 ms allowed.
+// Returns a request that is due at `due` and answered `latency` later. Its
+// deadline is 100 ms after `due`.
 SentRequest Answered(absl::Duration due, absl::Duration latency,
                      absl::Status status = absl::OkStatus()) {
   SentRequest request;
@@ -49,11 +50,11 @@ TEST(LoadTallyTest, TellsInTimeLateAndFailed) {
   EXPECT_EQ(report.all.missed, 2);
   EXPECT_THAT(report.all.codes,
               ElementsAre(Pair("DEADLINE_EXCEEDED", 1), Pair("OK", 3)));
-  // Latencies count the requests answered in time.
+  // The latencies contain only requests that were answered in time.
   EXPECT_EQ(report.all.latency.count(), 2);
   EXPECT_EQ(report.all.latency.Max(), absl::Milliseconds(100));
   EXPECT_EQ(report.all.latency_from_sending.Max(), absl::Milliseconds(95));
-  // The senders' delay counts all sent requests.
+  // The delay of sending contains all sent requests.
   EXPECT_EQ(report.delay.count(), 4);
   EXPECT_EQ(report.delay.Max(), absl::Milliseconds(5));
   EXPECT_THAT(report.classes, IsEmpty());
@@ -62,12 +63,13 @@ TEST(LoadTallyTest, TellsInTimeLateAndFailed) {
 TEST(LoadTallyTest, RatesCountWhatCameDuringTheMeasuredTime) {
   LoadTally tally({"all"}, kWarmup, kEnd);
   const absl::Duration latency = absl::Milliseconds(90);
-  // Due before the measured time, and answered in it.
+  // This request is due before the measured time and answered during it.
   tally.CountSent(Answered(kWarmup - absl::Milliseconds(50), latency));
   for (int i = 0; i < 30; ++i) {
     tally.CountSent(Answered(absl::Seconds(3), latency));
   }
-  // Answered after it, and before.
+  // The first request is answered after the measured time, the second before
+  // it.
   tally.CountSent(Answered(kEnd - absl::Milliseconds(50), latency));
   tally.CountSent(Answered(absl::ZeroDuration(), latency));
   const LoadReport report = tally.Report(false);
@@ -75,7 +77,8 @@ TEST(LoadTallyTest, RatesCountWhatCameDuringTheMeasuredTime) {
   EXPECT_EQ(report.images, 62);
   EXPECT_DOUBLE_EQ(report.images_per_second, 6.2);
   EXPECT_DOUBLE_EQ(report.goodput, 3.1);
-  EXPECT_EQ(report.all.requests, 31);  // By when they were due.
+  // A request counts if it was due during the measured time.
+  EXPECT_EQ(report.all.requests, 31);
   EXPECT_EQ(report.all.in_time, 31);
 }
 
@@ -109,7 +112,8 @@ TEST(LoadTallyTest, ClassesAreCountedApart) {
   request.class_index = 1;
   tally.CountSent(request);
   tally.CountOverCap(1, absl::Seconds(2));
-  tally.CountMissed(1, absl::ZeroDuration());  // During the warm-up.
+  // This request was due during the warm-up, so it does not count.
+  tally.CountMissed(1, absl::ZeroDuration());
   const LoadReport report = tally.Report(false);
   ASSERT_EQ(report.classes.size(), 2);
   EXPECT_EQ(report.classes[0].class_name, "small");
@@ -137,7 +141,8 @@ TEST(LoadTallyTest, StagesAndBatchesAreMeans) {
   }
   const LoadReport report = tally.Report(false);
   EXPECT_EQ(report.stages.queue, absl::Microseconds(2500));
-  // Two of four images, and two batches of one: 4 images in 2.5 batches.
+  // The first answer has two of a batch's four images. The second answer has
+  // two batches of one image. Together these are 4 images in 2.5 batches.
   EXPECT_DOUBLE_EQ(report.mean_batch_size, 1.6);
 }
 

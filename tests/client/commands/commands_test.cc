@@ -1,5 +1,5 @@
-// The verbs of the command line against a server in this process: what they
-// print and the exit code.
+// Tests the verbs of the command line with a server in this process: the output
+// and the exit code.
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -124,7 +124,7 @@ TEST_F(CommandsTest, JsonHasTheErrorsTooAndTheyAreStillLines) {
   EXPECT_THAT(outcome.err, MatchesRegex("sfmamba: .*/bad.jpg: [^\n]*\n"));
 }
 
-// Whatever a server says, it neither adds lines nor moves the cursor.
+// A message of the server must not add lines or move the cursor.
 TEST(WriteErrorLineTest, IsOneLine) {
   std::ostringstream out, err;
   WriteErrorLine("a\nb\x1B[2J\tcafé", Console{out, err});

@@ -1,5 +1,5 @@
-// `sfmamba eval` against a server in this process: what it makes of each layout
-// of a dataset and of what is wrong with it.
+// Tests `sfmamba eval` with a server in this process, with each layout of a
+// dataset and with faulty datasets.
 #include "client/commands/eval_command.h"
 
 #include <filesystem>
@@ -23,7 +23,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// One cup, without mask.
+// Answers with one cup, which has no mask.
 grpc::Status FindCup(const v1::DetectRequest&, v1::DetectResponse* response) {
   v1::DetectResult* result = response->add_results();
   result->set_image_width(20);
@@ -38,13 +38,14 @@ grpc::Status FindCup(const v1::DetectRequest&, v1::DetectResponse* response) {
   return grpc::Status::OK;
 }
 
-// The cup that FindCup() finds.
+// The annotation of the cup that FindCup() finds.
 constexpr char kOneCup[] =
     R"({"images": [{"id": 1, "file_name": "a.png", "width": 20, "height": 30}],)"
     R"( "annotations": [{"id": 1, "image_id": 1, "category_id": 7,)"
     R"( "bbox": [1, 2, 10, 20]}], "categories": [{"id": 7, "name": "cup"}]})";
 
-// 4x2 pixels: a row of class 0 and one of class 3.
+// Answers with a map of 4 x 2 pixels. The first row has class 0, the second
+// class 3.
 grpc::Status SegmentHalves(const v1::SegmentRequest&,
                            v1::SegmentResponse* response) {
   v1::SegmentResult* result = response->add_results();
@@ -136,7 +137,6 @@ TEST_F(EvalCommandTest, TheConfusionMatrixIsDrawn) {
               HasSubstr("cannot write '/nonexistent/x.png': No such file"));
 }
 
-// P9.
 TEST_F(EvalCommandTest, PicturesCountByContentAndHiddenFilesDoNot) {
   AddPicture("cup/1.png");
   AddPicture("cup/2.jfif");
@@ -159,7 +159,9 @@ TEST_F(EvalCommandTest, TheTableSaysTheSame) {
 
 TEST_F(EvalCommandTest, MapsGiveMeanIou) {
   AddPicture("images/a.png");
-  Add("maps/a.png",  // One row right; of the other half, half ignored.
+  // The first row of the answer is right. In the second row, two pixels are
+  // right and two are ignored.
+  Add("maps/a.png",
       server::EncodePng(4, 2, {0, 8},
                         std::string(4, '\0') + std::string(2, '\3') +
                             std::string(2, '\xff')));
@@ -168,7 +170,7 @@ TEST_F(EvalCommandTest, MapsGiveMeanIou) {
   EXPECT_THAT(outcome.out, HasSubstr(R"("miou": 1, "pixel_accuracy": 1,)"));
   EXPECT_THAT(outcome.out,
               HasSubstr(R"({"label": "cup", "support": 4, "predicted": 4, )"));
-  // A class that the model does not name is shown by its number.
+  // The output shows the number of a class that has no name in the model.
   EXPECT_THAT(outcome.out, HasSubstr(R"({"label": "3", "support": 2, )"));
 }
 
@@ -346,8 +348,8 @@ TEST_F(EvalCommandTest, BadDatasetsAndFlagsAreNamed) {
   EXPECT_EQ(Invoke(RunEval, {}).exit_code, 2);
 }
 
-// Two models of each task: the one named "models/X2/..." is compared with
-// "models/X/...".
+// Starts a server with two models for each task. A test compares
+// "models/X2/..." with "models/X/...".
 class EvalAgainstTest : public EvalCommandTest {
  protected:
   EvalAgainstTest() {
@@ -379,8 +381,8 @@ class EvalAgainstTest : public EvalCommandTest {
     return model[std::string("models/c").size()] == '2';
   }
 
-  // The second model takes a wide picture for a chair: logits of 1 and 2 in
-  // place of 3 and 1. Others are cups for both.
+  // The second model classifies wide pictures as chairs, with logits 1 and 2
+  // for cup and chair. All other answers are cups, with logits 3 and 1.
   static grpc::Status Classify(const v1::ClassifyRequest& request,
                                v1::ClassifyResponse* response) {
     EXPECT_EQ(request.params().score_type(), v1::ClassifyParams::LOGIT);
@@ -397,7 +399,7 @@ class EvalAgainstTest : public EvalCommandTest {
     return grpc::Status::OK;
   }
 
-  // The second model finds the cup and a surer chair.
+  // The second model finds the cup, and also a chair with a higher score.
   static grpc::Status Detect(const v1::DetectRequest& request,
                              v1::DetectResponse* response) {
     const grpc::Status status = FindCup(request, response);
@@ -410,7 +412,7 @@ class EvalAgainstTest : public EvalCommandTest {
     return status;
   }
 
-  // The second model takes a quarter of the pixels for another class.
+  // The second model returns a different class for a quarter of the pixels.
   static grpc::Status Segment(const v1::SegmentRequest& request,
                               v1::SegmentResponse* response) {
     if (!IsSecond(request.model())) return SegmentHalves(request, response);
@@ -433,7 +435,8 @@ TEST_F(EvalAgainstTest, ClassifiersAreComparedByLogitsAndTop1) {
   Add("chair/1.png", server::EncodePng(server::Gradient(30, 20)));
   const Outcome outcome = Compare("c");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  // Two of eight logits differ, by 2 and 1. The reference has 3 and 1 for each.
+  // Two of eight logits differ, one by 2 and one by 1. The reference has the
+  // logits 3 and 1 for each picture.
   EXPECT_THAT(outcome.out,
               StartsWith(R"({"images": 4, "failed": 0, )"
                          R"("same_first_class": 0.75, "logit_rms": 0.790569, )"
@@ -484,7 +487,8 @@ TEST_F(EvalAgainstTest, APictureThatOneModelDoesNotAnswerFails) {
   FakeVisionServer broken(
       [](const v1::ClassifyRequest& request, v1::ClassifyResponse* response) {
         if (IsSecond(request.model())) return Classify(request, response);
-        return AnswerCup(request, response);  // One category of two.
+        // This answer has only one of two categories.
+        return AnswerCup(request, response);
       });
   broken.SetModels(
       {FakeModel("models/c/versions/1"), FakeModel("models/c2/versions/1")});

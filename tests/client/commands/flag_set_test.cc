@@ -76,7 +76,6 @@ TEST_F(FlagSetTest, ErrorsNameTheCulprit) {
     return std::string(rest.status().message());
   };
   EXPECT_EQ(message({"--colour=red"}), "unknown flag '--colour=red'");
-  // H8.
   EXPECT_EQ(message({"--coutn=1"}),
             "unknown flag '--coutn=1', did you mean --count");
   EXPECT_EQ(message({"--name"}), "--name needs a value");

@@ -1,5 +1,5 @@
-// `sfmamba detect` and `sfmamba segment` against a server in this process: what
-// they ask for, print and draw, and the exit code.
+// Tests `sfmamba detect` and `sfmamba segment` with a server in this process:
+// the requests, the output, the drawings and the exit code.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -26,9 +26,11 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 
-constexpr int kWidth = 64, kHeight = 48;  // Sides of all pictures here.
+// The width and height of all pictures in this file.
+constexpr int kWidth = 64, kHeight = 48;
 
-// A cup with a mask, if asked for, and a chair; "empty" shows nothing.
+// Answers with a cup and a chair. The cup has a mask if masks are requested.
+// The model "empty" finds nothing.
 grpc::Status FindCup(const v1::DetectRequest& request,
                      v1::DetectResponse* response) {
   response->set_model("models/d/versions/1");
@@ -51,13 +53,14 @@ grpc::Status FindCup(const v1::DetectRequest& request,
     v1::CocoRle* rle = result->mutable_detections(0)->mutable_rle();
     rle->set_width(kWidth);
     rle->set_height(kHeight);
-    // 1000 pixels unset, 72 set, 2000 unset (COCO's compressed numbers).
+    // The counts of COCO's compressed string are 1000 unset, 72 set and 2000
+    // unset pixels.
     rle->set_counts(request.model() == "malformed" ? "1" : "Xo0X2`n1");
   }
   return grpc::Status::OK;
 }
 
-// Three quarters floor, the rest wall.
+// Answers with a map of which three quarters are floor and the rest is wall.
 grpc::Status SegmentRoom(const v1::SegmentRequest& request,
                          v1::SegmentResponse* response) {
   response->set_model("models/s/versions/1");
@@ -82,7 +85,7 @@ grpc::Status SegmentRoom(const v1::SegmentRequest& request,
   return grpc::Status::OK;
 }
 
-// A cup, seen in the right half.
+// Answers with a cup. Its heat map is high in the right half.
 grpc::Status SeeCup(const v1::ClassifyRequest& request,
                     v1::ClassifyResponse* response) {
   v1::ClassifyResult* result = response->add_results();
@@ -132,7 +135,7 @@ class PictureCommandsTest : public testing::Test {
     std::filesystem::remove_all(output_dir_);
   }
 
-  // The picture that was drawn.
+  // Returns the drawing with this file name.
   Picture Drawn(const std::string& name) const {
     const auto bytes = ReadFile(absl::StrCat(output_dir_, "/", name));
     EXPECT_TRUE(bytes.ok()) << bytes.status();
@@ -141,7 +144,7 @@ class PictureCommandsTest : public testing::Test {
     return picture.value_or(Picture());
   }
 
-  // The request of the last call.
+  // Returns the last Detect request.
   v1::DetectRequest LastDetect() {
     absl::MutexLock lock(&mu_);
     return detect_request_;
@@ -152,7 +155,8 @@ class PictureCommandsTest : public testing::Test {
   }
 
  private:
-  absl::Mutex mu_;  // The server answers several calls at once.
+  // A mutex is needed because the server answers several calls at a time.
+  absl::Mutex mu_;
   v1::DetectRequest detect_request_ ABSL_GUARDED_BY(mu_);
   v1::SegmentRequest segment_request_ ABSL_GUARDED_BY(mu_);
 
@@ -338,7 +342,7 @@ TEST_F(PictureCommandsTest, SegmentDrawsAndWritesJson) {
                         R"(, "label": "wall", "pixel_count": 768, )"
                         R"("fraction": 0.25}, )"));
   EXPECT_THAT(outcome.out, HasSubstr(R"("drawing": ")"));
-  EXPECT_GT(Drawn("room.segment.png").height, kHeight);  // The legend.
+  EXPECT_GT(Drawn("room.segment.png").height, kHeight);  // A legend was added.
 }
 
 TEST_F(PictureCommandsTest, AMalformedMapIsTheServersFault) {
@@ -381,7 +385,8 @@ TEST_F(PictureCommandsTest, WrongUsageIsRefusedBeforeAnythingIsSent) {
              {},
              {picture_, "--classes=1,cup"},
              {picture_, "--classes=99999999999"},
-             {picture_, picture_, output_flag_},  // One name for two.
+             // Both drawings would have the same name.
+             {picture_, picture_, output_flag_},
              {picture_, absl::StrCat("--output_dir=", file)}}) {
       std::vector<std::string> all = {server_flag_};
       all.insert(all.end(), arguments.begin(), arguments.end());
@@ -410,7 +415,7 @@ TEST_F(PictureCommandsTest, ManyFilesKeepTheirOrder) {
   for (int i = 0; i < 20; ++i) Drawn(absl::StrCat("p", i, ".segment.png"));
 }
 
-// A server that answers with no result at all.
+// The server's answer contains no result for the picture.
 TEST(ResultCountTest, AnAnswerWithoutResultIsTheServersFault) {
   FakeVisionServer server(nullptr,
                           [](const v1::DetectRequest&, v1::DetectResponse*) {

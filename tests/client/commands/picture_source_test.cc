@@ -34,7 +34,8 @@ class FolderPicturesTest : public testing::Test {
 TEST_F(FolderPicturesTest, TakesWhatIsThereByName) {
   const std::string b = Write("b.webp"), a = Write("a.JPEG");
   Write("notes.txt");
-  std::filesystem::create_directories(folder_ + "/c.png");  // No file.
+  // A folder is not a picture.
+  std::filesystem::create_directories(folder_ + "/c.png");
   FolderPictures pictures(folder_, absl::ZeroDuration());
   EXPECT_TRUE(pictures.Check().ok());
   std::string file;
@@ -62,7 +63,6 @@ TEST_F(FolderPicturesTest, TakesFoldersOfItsFoldersIfRecursive) {
   }
 }
 
-// P9.
 TEST_F(FolderPicturesTest, TakesPicturesByContentAndNoHiddenFiles) {
   const std::string jpeg = "\xFF\xD8\xFF\xE0", png = "\x89PNG\r\n\x1A\n";
   const std::string a = Write("a", jpeg), b = Write("b.jfif", jpeg),
@@ -71,7 +71,8 @@ TEST_F(FolderPicturesTest, TakesPicturesByContentAndNoHiddenFiles) {
   Write(".hidden.png", png);
   Write("e.gif", "GIF89a");
   Write("f.txt", "");
-  const std::string empty = Write("g.jpg", "");  // Refused, not passed over.
+  // This file is not skipped, so that the server reports an error.
+  const std::string empty = Write("g.jpg", "");
   FolderPictures pictures(folder_, absl::ZeroDuration());
   std::string file;
   for (const std::string& expected : {a, b, c, d, empty}) {

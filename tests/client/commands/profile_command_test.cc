@@ -16,7 +16,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Answers every question with `profile`, or that there is no such model.
+// Answers each request with `profile`. If the request is for the model "none",
+// answers with NOT_FOUND.
 class FakeAdmin : public v1::AdminService::Service {
  public:
   grpc::Status GetBatchProfile(grpc::ServerContext* /*context*/,
@@ -29,7 +30,7 @@ class FakeAdmin : public v1::AdminService::Service {
     return grpc::Status::OK;
   }
 
-  v1::BatchProfile profile;  // Set before the first call.
+  v1::BatchProfile profile;  // Must be set before the first call.
 };
 
 class ProfileCommandTest : public testing::Test {

@@ -1,5 +1,5 @@
-// `sfmamba classify --resize` against a server in this process with a fake
-// model, whose answer depends on each pixel.
+// Tests `sfmamba classify --resize` with a server in this process. The answer
+// of its fake model depends on each pixel.
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// `sfmamba stream` against a server in this process with a fake model.
+// Tests `sfmamba stream` with a server in this process that has a fake model.
 #include "client/commands/stream_command.h"
 
 #include <algorithm>

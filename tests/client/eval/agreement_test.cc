@@ -31,17 +31,19 @@ TEST(LogitAgreementTest, CountsFirstClasses) {
   agreement.Add({1, 3, 2}, {0, 9, 8});
   agreement.Add({1, 3, 2}, {0, 8, 9});
   EXPECT_EQ(agreement.SameFirstClass(), 0.5);
-  agreement.Add({2, 2}, {2, 1});  // The first of equal ones.
+  // If logits are equal, the first class counts.
+  agreement.Add({2, 2}, {2, 1});
   EXPECT_DOUBLE_EQ(agreement.SameFirstClass(), 2 / 3.0);
 }
 
 TEST(LogitAgreementTest, MeasuresDifferencesByTheReferencesDeviation) {
   LogitAgreement agreement;
-  agreement.Add({12, 8}, {11, 9});  // Differences of 1 and -1.
+  agreement.Add({12, 8}, {11, 9});  // The differences are 1 and -1.
   EXPECT_DOUBLE_EQ(agreement.Rms(), 1);
   agreement.Add({11, 9}, {11, 9});
   EXPECT_DOUBLE_EQ(agreement.Rms(), std::sqrt(0.5));
-  LogitAgreement constant;  // A constant is a difference too.
+  // A constant difference between the models counts too.
+  LogitAgreement constant;
   constant.Add({4, 2}, {3, 1});
   EXPECT_DOUBLE_EQ(constant.Rms(), 1);
 }
@@ -51,11 +53,13 @@ TEST(BoxAgreementTest, MatchesOneToOneByLabelAndOverlap) {
   AddBox(0, 0.9, "cup", &reference);
   AddBox(0, 0.9, "cup", &result);
   EXPECT_EQ(Matched(result, reference), 1);
-  AddBox(1, 0.8, "cup", &result);  // It overlaps, but the cup is taken.
+  // This box overlaps the reference's cup, which already has a match.
+  AddBox(1, 0.8, "cup", &result);
   EXPECT_DOUBLE_EQ(Matched(result, reference), 2 / 3.0);
   AddBox(1, 0.8, "chair", &reference);
   EXPECT_DOUBLE_EQ(Matched(result, reference), 2 / 4.0);
-  AddBox(5, 0.8, "cup", &reference);  // An overlap of 96 / 104 with the second.
+  // The overlap with the second box is 96 / 104.
+  AddBox(5, 0.8, "cup", &reference);
   EXPECT_DOUBLE_EQ(Matched(result, reference), 4 / 5.0);
 }
 
@@ -63,7 +67,8 @@ TEST(BoxAgreementTest, EachBoxTakesTheOneThatItOverlapsMost) {
   v1::DetectResult reference, result;
   for (const float x : {3, 0}) AddBox(x, 0.9, "cup", &reference);
   for (const float x : {0, 3}) AddBox(x, 0.9, "cup", &result);
-  AddBox(8, 0.9, "cup", &reference);  // 92 / 108 with none.
+  // The box at 3 has a better match, so this box has none.
+  AddBox(8, 0.9, "cup", &reference);
   EXPECT_DOUBLE_EQ(Matched(result, reference), 4 / 5.0);
 }
 

@@ -1,4 +1,4 @@
-"""DetectorScore's figures against those of pycocotools, on random cases."""
+"""Compares DetectorScore's figures with those of pycocotools on random cases."""
 
 import contextlib
 import importlib.util
@@ -15,7 +15,7 @@ CASES = 60
 
 
 def polygon(chance, box):
-    """A polygon of 3 to 8 points in and around a box."""
+    """Returns a polygon of 3 to 8 points in and around a box."""
     x, y, width, height = box
     return [round(side + chance.uniform(-0.1, 1.1) * length, 2)
             for _ in range(chance.randint(3, 8))
@@ -23,7 +23,7 @@ def polygon(chance, box):
 
 
 class Case:
-    """Random objects, and detections that are often near them."""
+    """A random case: objects, and detections that are often near them."""
 
     def __init__(self, seed):
         from pycocotools import mask
@@ -61,7 +61,7 @@ class Case:
         return {'size': list(size), 'counts': packed['counts'].decode()}
 
     def counts(self, packed):
-        """Run lengths as a list."""
+        """Returns the run lengths of a compressed mask as a list."""
         counts, last = [0], 0
         for pixel in self.mask.decode(packed).T.flatten().tolist():
             if pixel != last:
@@ -87,7 +87,7 @@ class Case:
 
 
 def expected(truth, results, kind):
-    """Figures by pycocotools."""
+    """Returns the figures that pycocotools computes."""
     from pycocotools.cocoeval import COCOeval
     with contextlib.redirect_stdout(io.StringIO()):
         evaluation = COCOeval(truth, truth.loadRes(results), kind)

@@ -18,7 +18,8 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-// A picture of 64 x 48 pixels, two categories, and a box of 20 x 15.
+// A picture of 64 x 48 pixels with one box of 20 x 15 pixels, and two
+// categories.
 constexpr char kFile[] =
     R"({"images": [{"id": 1, "file_name": "1.png", "width": 64, "height": 48}],)"
     R"( "annotations": [{"id": 5, "image_id": 1, "category_id": 2,)"
@@ -41,7 +42,7 @@ class CocoFileTest : public testing::Test {
     return ReadCocoFile(folder_ + "/a.json", {folder_ + "/images"});
   }
 
-  // Reads kFile with `from` replaced.
+  // Reads kFile after replacing `from` with `to`.
   absl::StatusOr<CocoFile> ReadWith(const std::string& from,
                                     const std::string& to) {
     EXPECT_THAT(kFile, HasSubstr(from));
@@ -54,7 +55,7 @@ class CocoFileTest : public testing::Test {
     return std::string(status.message());
   }
 
-  // The mask's area; -1: there is none.
+  // Returns the area of the mask, or -1 if there is no mask.
   int64_t Area(const std::string& segmentation) {
     const auto file =
         ReadWith("\"segmentation\": []", "\"segmentation\": " + segmentation);
@@ -69,7 +70,8 @@ class CocoFileTest : public testing::Test {
   std::string left_out_;
 };
 
-// tests/tools/coco_files_test.py reads the same contents for training.
+// tests/tools/coco_files_test.py checks that training reads these contents in
+// the same way.
 TEST_F(CocoFileTest, ContentsAreReadAsTrainingReadsThem) {
   std::ifstream cases("tests/testdata/coco/contents.json");
   for (const json& each : json::parse(cases)) {
@@ -158,7 +160,8 @@ TEST_F(CocoFileTest, UnknownIdsAreNamed) {
 }
 
 TEST_F(CocoFileTest, AParentWithoutObjectsIsNoCategory) {
-  // Roboflow names it after the project, which may be a category's name too.
+  // Roboflow gives the parent category the project's name. A category may have
+  // this name too.
   for (const std::string name : {"pets", "cat"}) {
     const auto file = Read(absl::StrReplaceAll(
         kFile, {{"none", name},

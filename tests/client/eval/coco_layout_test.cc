@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-// Returns a new folder with these files. Every json except info.json is a
-// dataset.
+// Creates a folder with these files and returns its path. Every .json file
+// except info.json contains a dataset.
 fs::path LayOut(const json& files) {
   const fs::path folder = fs::path(testing::TempDir()) / "layout";
   fs::remove_all(folder);
@@ -34,7 +34,8 @@ fs::path LayOut(const json& files) {
   return folder;
 }
 
-// The first folder that has the picture, relative to `root`.
+// Returns the first of the layout's folders that contains the picture, relative
+// to `root`. Returns "none" if no folder does.
 std::string PlaceOf(const std::string& picture, const CocoLayout& layout,
                     const fs::path& root) {
   for (const std::string& folder : layout.pictures) {
@@ -45,7 +46,7 @@ std::string PlaceOf(const std::string& picture, const CocoLayout& layout,
   return "none";
 }
 
-// tests/tools/coco_files_test.py finds the same files for training.
+// tests/tools/coco_files_test.py checks that training finds the same files.
 TEST(CocoLayoutTest, EachLayoutIsFoundAsTrainingFindsIt) {
   std::ifstream file("tests/testdata/coco/layouts.json");
   for (const json& each : json::parse(file)) {

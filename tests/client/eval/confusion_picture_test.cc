@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kCell = 28;
 
-// The colour near a cell's corner, where no letters are. Cells are counted from
-// the picture's lower right one, which is {0, 0}.
+// Returns the colour near a cell's corner, where there are no letters. The cell
+// is `up` cells above and `left` cells left of the lower right cell.
 std::array<int, 3> CellColour(const Picture& picture, int up, int left) {
   const int x = picture.width - 1 - (left + 1) * kCell + 2;
   const int y = picture.height - 1 - (up + 1) * kCell + 2;
@@ -28,8 +28,10 @@ TEST(ConfusionPictureTest, ACellIsTheDarkerTheMoreOfItsRowItHas) {
   confusion.Add(3, 0, 1);
   confusion.Add(3, 3, 1);
   const Picture picture = DrawConfusion(confusion, {{0, "cup"}, {3, "chair"}});
-  EXPECT_EQ(CellColour(picture, 1, 1), kAll);      // Cup, answered cup.
-  EXPECT_EQ(CellColour(picture, 1, 0), kNothing);  // Cup, answered chair.
+  // The cell of cups that were answered as cups.
+  EXPECT_EQ(CellColour(picture, 1, 1), kAll);
+  // The cell of cups that were answered as chairs.
+  EXPECT_EQ(CellColour(picture, 1, 0), kNothing);
   EXPECT_EQ(CellColour(picture, 0, 1), CellColour(picture, 0, 0));
   EXPECT_NE(CellColour(picture, 0, 0), kAll);
   EXPECT_NE(CellColour(picture, 0, 0), kNothing);
@@ -40,9 +42,11 @@ TEST(ConfusionPictureTest, WhatNoColumnIsForStandsInTheLast) {
   confusion.Add(0, 0);
   confusion.Add(1, Confusion::kNone);
   const Picture picture = DrawConfusion(confusion, {});
-  EXPECT_EQ(CellColour(picture, 1, 2), kAll);  // Class 0, answered 0.
+  // The cell of class 0, answered as class 0.
+  EXPECT_EQ(CellColour(picture, 1, 2), kAll);
   EXPECT_EQ(CellColour(picture, 1, 0), kNothing);
-  EXPECT_EQ(CellColour(picture, 0, 0), kAll);  // Class 1, without an answer.
+  // The cell of class 1 without an answer.
+  EXPECT_EQ(CellColour(picture, 0, 0), kAll);
 }
 
 TEST(ConfusionPictureTest, OfManyClassesTheMostMistakenAreDrawn) {
@@ -54,7 +58,8 @@ TEST(ConfusionPictureTest, OfManyClassesTheMostMistakenAreDrawn) {
   EXPECT_EQ(picture.height, all_right);
   EXPECT_LT(picture.height, (kMaxDrawnClasses + 4) * kCell);
   const std::array<int, 3> half = CellColour(picture, 1, 0);
-  EXPECT_EQ(CellColour(picture, 1, 1), half);  // 98 and 99 are the last two.
+  // Classes 98 and 99 are drawn last.
+  EXPECT_EQ(CellColour(picture, 1, 1), half);
   EXPECT_EQ(CellColour(picture, 0, 0), kAll);
 }
 

@@ -1,5 +1,5 @@
-// Prints DetectorScore's figures for results in COCO's format, for
-// average_precision_test.py.
+// Prints the figures that DetectorScore computes for results in COCO's format.
+// average_precision_test.py runs this program.
 //
 // usage: score_results ANNOTATIONS IMAGES RESULTS
 

@@ -31,7 +31,8 @@ TEST(TopKScoreTest, CountsRanks) {
 
 TEST(ConfusionTest, IsTheMeanOverTheClassesThereAre) {
   Confusion score;
-  // Class 0: 2 of 3; class 2: 1 of 3; class 7: 0 of 1.
+  // Class 0 is right in 2 of 3 pixels, class 2 in 1 of 3, and class 7 in 0 of
+  // 1.
   ASSERT_TRUE(
       score.Add(Map(3, {0, 0, 2, 2, 0, 7}), Map(3, {0, 0, 2, 0, 2, 2})).ok());
   EXPECT_DOUBLE_EQ(score.MeanIou(), (2 / 4.0 + 1 / 4.0 + 0) / 3);
@@ -48,7 +49,8 @@ TEST(ConfusionTest, AddsMapsUp) {
 TEST(ConfusionTest, LeavesIgnoredPixelsOut) {
   Confusion score;
   ASSERT_TRUE(score.Add(Map(3, {255, 1, 1}), Map(3, {2, 1, 255})).ok());
-  EXPECT_DOUBLE_EQ(score.MeanIou(), 0.5);  // An ignored answer is a miss.
+  // A pixel whose answer is 255 counts as wrong.
+  EXPECT_DOUBLE_EQ(score.MeanIou(), 0.5);
   EXPECT_DOUBLE_EQ(score.Accuracy(), 0.5);
 }
 
@@ -69,7 +71,8 @@ TEST(ConfusionTest, CountsByClass) {
   EXPECT_EQ(score.at(1, 0), 0);
   EXPECT_EQ(score.at(0, 1), 0);
   const std::map<int, Confusion::Counts> classes = score.Classes();
-  ASSERT_EQ(classes.size(), 3);  // None is no class.
+  // kNone is not counted as a class.
+  ASSERT_EQ(classes.size(), 3);
   EXPECT_DOUBLE_EQ(classes.at(0).Recall(), 3 / 4.0);
   EXPECT_DOUBLE_EQ(classes.at(0).Precision(), 1);
   EXPECT_DOUBLE_EQ(classes.at(2).Recall(), 1 / 3.0);

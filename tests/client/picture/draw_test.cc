@@ -41,7 +41,8 @@ Color Blended(const Color& color) {
   return blended;
 }
 
-// A mask of all pixels of the box, which has whole sides.
+// Adds an object whose mask has all pixels of its box. The box's sides are
+// whole numbers.
 v1::Detection* AddObject(int class_id, int left, int top, int width, int height,
                          v1::DetectResult* result) {
   v1::Detection* detection = result->add_detections();
@@ -65,7 +66,7 @@ v1::DetectResult ResultFor(const Picture& picture) {
   return result;
 }
 
-// Returns a result whose map is `data`, a byte a pixel.
+// Returns a result with a raw map. `data` has one byte per pixel.
 v1::SegmentResult MapOf(int width, int height, const std::string& data) {
   v1::SegmentResult result;
   result.set_width(width);
@@ -89,7 +90,8 @@ Picture Draw(const Picture& picture, const v1::SegmentResult& result) {
   return drawn.value_or(Picture());
 }
 
-// How many pixels of the rectangle, which may leave the picture, pass `test`.
+// Returns how many pixels of a rectangle pass `test`. Parts of the rectangle
+// outside the picture are ignored.
 template <typename Test>
 int Count(const Picture& picture, int left, int top, int right, int bottom,
           Test test) {
@@ -108,13 +110,14 @@ bool Contains(const Picture& picture, const Color& color, int left, int top,
                [&](const Color& pixel) { return pixel == color; }) > 0;
 }
 
-// Thin letters are never quite white or black; kGrey is neither.
+// The pixels of thin letters are not exactly white or black. kGrey is neither
+// light nor dark.
 bool IsLight(const Color& pixel) { return pixel[1] > 150 && pixel[2] > 150; }
 bool IsDark(const Color& pixel) {
   return pixel[0] < 90 && pixel[1] < 90 && pixel[2] < 90;
 }
 
-// Every pixel outside of the rectangle is as it was.
+// Returns true if all pixels outside the rectangle are unchanged.
 bool OutsideIsUnchanged(const Picture& drawn, int left, int top, int right,
                         int bottom) {
   for (int y = 0; y < drawn.height; ++y) {
@@ -153,7 +156,8 @@ TEST(DrawDetectionsTest, BlendsTheMaskAndOutlinesIt) {
   EXPECT_EQ(At(drawn, 90, 85), Blended(color));
   for (int x : {50, 90, 129}) EXPECT_EQ(At(drawn, x, 109), color) << x;
   for (int y : {60, 85, 109}) EXPECT_EQ(At(drawn, 129, y), color) << y;
-  // The label is above the box; the box's line may be a pixel outside it.
+  // The label is above the box. The box's line may lie one pixel outside the
+  // box.
   EXPECT_TRUE(OutsideIsUnchanged(drawn, 49, 40, 131, 111));
   EXPECT_GT(Count(drawn, 50, 40, 130, 60, IsLight), 20);
 }
@@ -162,7 +166,8 @@ TEST(DrawDetectionsTest, TheMaskNeedNotFillTheBox) {
   const Picture picture = GreyPicture(200, 150);
   v1::DetectResult result = ResultFor(picture);
   v1::Detection* detection = AddObject(1, 50, 60, 80, 50, &result);
-  // The left half: 10 bytes a row, of which the first 5 are set.
+  // The left half of the mask is set. Each row has 10 bytes, of which the first
+  // 5 are set.
   std::string rows;
   for (int y = 0; y < 50; ++y) {
     rows += std::string(5, '\xFF') + std::string(5, '\0');
@@ -170,7 +175,8 @@ TEST(DrawDetectionsTest, TheMaskNeedNotFillTheBox) {
   detection->set_png_crop(server::EncodePng(80, 50, {0, 1}, rows));
   const Picture drawn = Draw(picture, result);
   EXPECT_EQ(At(drawn, 70, 85), Blended(ClassColor(1)));
-  EXPECT_EQ(At(drawn, 89, 85), ClassColor(1));  // The mask's own edge.
+  // This pixel is on the edge of the mask, which differs from the box's edge.
+  EXPECT_EQ(At(drawn, 89, 85), ClassColor(1));
   EXPECT_EQ(At(drawn, 90, 85), kGrey);
   EXPECT_EQ(At(drawn, 110, 85), kGrey);
 }
@@ -189,13 +195,15 @@ TEST(DrawDetectionsTest, ABoxWithoutMaskIsAFrame) {
 TEST(DrawDetectionsTest, TheBestIsOnTop) {
   const Picture picture = GreyPicture(200, 150);
   v1::DetectResult result = ResultFor(picture);
-  AddObject(0, 50, 60, 80, 50, &result);  // The most certain comes first.
+  // The object with the highest score comes first.
+  AddObject(0, 50, 60, 80, 50, &result);
   AddObject(1, 90, 60, 80, 50, &result);
   const Picture drawn = Draw(picture, result);
   Color both = Blended(ClassColor(1));
   for (int c = 0; c < 3; ++c) both[c] = (both[c] + ClassColor(0)[c] + 1) / 2;
   EXPECT_EQ(At(drawn, 110, 85), both);
-  EXPECT_EQ(At(drawn, 110, 109), ClassColor(0));  // The lines of both boxes.
+  // The lines of both boxes cross here.
+  EXPECT_EQ(At(drawn, 110, 109), ClassColor(0));
 }
 
 TEST(DrawDetectionsTest, LabelsStayInThePicture) {
@@ -208,7 +216,7 @@ TEST(DrawDetectionsTest, LabelsStayInThePicture) {
     const int painted = Count(drawn, 0, 0, 200, 150, [](const Color& pixel) {
       return pixel == ClassColor(0);
     });
-    // "cup 0.50" in letters 8 high takes some 75 x 14 pixels.
+    // The text "cup 0.50" in letters of 8 pixels takes about 75 x 14 pixels.
     EXPECT_GT(painted, 500) << left << ", " << top;
     EXPECT_GT(Count(drawn, 0, 0, 200, 150, IsLight), 20) << left << ", " << top;
   }
@@ -222,7 +230,8 @@ TEST(DrawDetectionsTest, LabelsAvoidEachOther) {
   AddObject(1, 100, 100, 150, 100, &two);
   const Picture with_one = Draw(picture, one);
   const Picture with_two = Draw(picture, two);
-  // What the first's label covers above the box is the same with the second.
+  // The second label must not change the pixels of the first label above its
+  // box.
   for (int y = 85; y < 98; ++y) {
     for (int x = 100; x < 150; ++x) {
       EXPECT_EQ(At(with_one, x, y), At(with_two, x, y)) << x << ", " << y;
@@ -237,7 +246,8 @@ TEST(DrawDetectionsTest, TextGrowsWithThePicture) {
     AddObject(0, width / 4, height / 2, width / 2, height / 4, &result)
         ->clear_mask();
     const Picture drawn = Draw(picture, result);
-    int rows = 0;  // That the label has above the box, in the box's middle.
+    // Counts the rows of the label above the box.
+    int rows = 0;
     while (At(drawn, width / 4 + 3, height / 2 - 3 - rows) != kGrey) ++rows;
     return rows;
   };
@@ -322,7 +332,8 @@ TEST(DrawHeatMapTest, IsRedAndOpaqueWhereTheClassWasSeen) {
   const Color seen = At(*drawn, 150, 80);
   EXPECT_GT(seen[0], seen[1]);
   EXPECT_GT(seen[0], seen[2]);
-  EXPECT_EQ(At(*drawn, 1, 1), kWhite);  // The label's corner.
+  // This pixel is in the label's corner.
+  EXPECT_EQ(At(*drawn, 1, 1), kWhite);
 }
 
 TEST(DrawHeatMapTest, RefusesWhatIsOfAnotherSize) {
@@ -338,19 +349,20 @@ TEST(DrawHeatMapTest, RefusesWhatIsOfAnotherSize) {
 
 TEST(DrawSegmentationTest, BlendsEachClassAndAddsALegend) {
   const Picture picture = GreyPicture(200, 100);
-  // The upper half of class 3, then 40 rows of class 1, the rest of none.
+  // The upper half has class 3, the next 40 rows have class 1, and the last 10
+  // rows have no class.
   v1::SegmentResult result =
       MapOf(200, 100,
             std::string(200 * 50, '\3') + std::string(200 * 40, '\1') +
                 std::string(200 * 10, '\xFF'));
   const Picture drawn = Draw(picture, result);
   EXPECT_EQ(drawn.width, 200);
-  EXPECT_GT(drawn.height, 100 + 20);  // Two lines.
+  EXPECT_GT(drawn.height, 100 + 20);  // The legend has two lines.
   EXPECT_EQ(At(drawn, 0, 0), Blended(ClassColor(3)));
   EXPECT_EQ(At(drawn, 199, 49), Blended(ClassColor(3)));
   EXPECT_EQ(At(drawn, 0, 50), Blended(ClassColor(1)));
   EXPECT_EQ(At(drawn, 199, 99), kGrey);
-  // The largest class comes first.
+  // The legend begins with the largest class.
   EXPECT_TRUE(Contains(drawn, ClassColor(3), 0, 100, 200, 112));
   EXPECT_TRUE(Contains(drawn, ClassColor(1), 0, 114, 200, drawn.height));
   EXPECT_FALSE(Contains(drawn, ClassColor(3), 0, 114, 200, drawn.height));
@@ -420,7 +432,8 @@ TEST(DrawSegmentationTest, TheLegendOfVeryManyClassesIsCut) {
   const Picture picture = GreyPicture(300, 200);
   v1::SegmentResult result = MapOf(300, 200, "");
   std::string data;
-  for (int i = 0; i < 300 * 200; ++i) {  // 60000 classes.
+  // Each pixel has another class.
+  for (int i = 0; i < 300 * 200; ++i) {
     data += static_cast<char>(i);
     data += static_cast<char>(i >> 8);
   }

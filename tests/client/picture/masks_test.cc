@@ -15,7 +15,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int kGrey = 0, kRgb = 2;  // PNG's colour types.
+// These are PNG's numbers of the colour types.
+constexpr int kGrey = 0, kRgb = 2;
 
 v1::CocoRle Rle(int height, int width, const std::string& counts) {
   v1::CocoRle rle;
@@ -123,7 +124,7 @@ TEST(DecodeIndexMapTest, ReadsPng) {
   EXPECT_THAT(map->data, ElementsAre(258, 255, 65535));
 }
 
-// Chunks that tell how a picture looks do not change indices.
+// Chunks that only affect how a picture is displayed must not change indices.
 TEST(DecodeIndexMapTest, IgnoresGamma) {
   v1::SegmentResult result;
   result.set_width(3);

@@ -1,5 +1,5 @@
-// The client sees what the server's models see, and learns why a picture is
-// refused. How pictures are decoded is tested in tests/base/.
+// Tests that the client reads a picture like the server, and that it says why
+// it refuses a picture. tests/base/ tests the decoding.
 #include "tests/server/picture.h"
 
 #include <string>
@@ -52,14 +52,15 @@ TEST(ReadPictureTest, TurnsByExif) {
         server::WithExif(server::EncodeJpeg(image),
                          server::ExifOrientation(orientation, true)));
   }
-  // Not only the same as the server, but upright.
+  // Also checks that the picture is really rotated, and not only equal to the
+  // server's.
   const absl::StatusOr<Picture> turned = ReadPicture(server::WithChunk(
       server::EncodePng(image),
       server::PngChunk("eXIf", server::ExifOrientation(6, true).substr(6))));
   ASSERT_TRUE(turned.ok());
   EXPECT_EQ(turned->width, 16);
   EXPECT_EQ(turned->height, 24);
-  // Its last column was the first row.
+  // The last column of the rotated picture was the first row.
   EXPECT_EQ(turned->data[3 * 15 + 0], image.data[0]);
   EXPECT_EQ(turned->data[3 * (16 + 15)], image.data[3]);
 }
@@ -74,7 +75,8 @@ TEST(ReadPictureTest, SaysWhyAPictureIsRefused) {
   ExpectRefused("JPEG 16 x 16385", jpeg, "16 x 16385 pixels");
 }
 
-// The server may be configured to take more bytes than it does by default.
+// The client has no limit of bytes, because a server's limit may exceed the
+// default.
 TEST(ReadPictureTest, AnyNumberOfBytesIsRead) {
   const image::RgbImage image = server::Gradient(8, 8);
   const absl::StatusOr<Picture> picture = ReadPicture(

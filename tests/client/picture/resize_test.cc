@@ -1,4 +1,4 @@
-// What the client sends are the bytes of what the server makes of a picture.
+// Tests that the client sends the same pixels that the server would compute.
 #include "client/picture/resize.h"
 
 #include <cstdint>
@@ -27,7 +27,7 @@ model::ModelConfig Config(int side, double crop_pct, bool stretch = false) {
   return config;
 }
 
-// The model as GetModel() describes it.
+// Returns the model as GetModel() describes it.
 v1::Model ModelOf(const model::ModelConfig& config) {
   v1::Model model;
   model.set_name("models/m/versions/1");
@@ -90,7 +90,7 @@ TEST(ResizeForTest, HasTheServersPixelsOfEveryFormat) {
   const image::RgbImage image = server::Gradient(700, 500);
   for (const bool stretch : {false, true}) {
     const model::ModelConfig config = Config(56, 0.9, stretch);
-    // Large enough to be decoded at a smaller scale.
+    // The JPEG is so large that it is decoded at a smaller scale.
     const std::string jpeg = server::EncodeJpeg(image);
     ExpectTheServersPixels(config, jpeg);
     ExpectTheServersPixels(config, server::EncodeWebp(image, false));
@@ -126,7 +126,7 @@ TEST(ResizeForTest, RefusesModelsThatSayNoSizes) {
   const std::string png = server::EncodePng(server::Gradient(60, 45));
   const v1::Model good = ModelOf(Config(56, 1));
   v1::Model models[] = {good, good, good, good, good, good};
-  models[0].clear_input();  // It is not READY.
+  models[0].clear_input();  // Without an input, the model is not READY.
   models[1].set_task(v1::Model::DETECTION);
   models[2].mutable_input()->set_resize("keep_ratio");
   models[3].mutable_input()->set_resize_size(55);

@@ -1,4 +1,4 @@
-"""Class maps, PNGs and results as arrays."""
+"""Tests how class maps, PNGs and results become arrays."""
 
 import random
 import struct
@@ -49,7 +49,7 @@ class ClassMapTest(unittest.TestCase):
 
 
 def png(pixels, colour=0, kind=0):
-    """A PNG whose lines have the filter `kind`."""
+    """Returns a PNG whose lines have the filter `kind`."""
     def chunk(name, body):
         return struct.pack('>I', len(body)) + name + body + struct.pack('>I',
                                                                         zlib.crc32(name + body))

@@ -1,4 +1,4 @@
-"""What is sent in clear, and to whom."""
+"""Tests which tokens are sent without TLS, and to which servers."""
 
 import unittest
 
@@ -24,7 +24,6 @@ class IsLoopbackTest(unittest.TestCase):
             self.assertFalse(is_loopback(server), server)
 
 
-# H6.
 class TargetTest(unittest.TestCase):
     def test_a_host_and_a_port(self):
         for server in ('host:1', 'vision.example.org:65535', '127.0.0.1:8001', '[::1]:8001',

@@ -1,4 +1,4 @@
-"""The clients beside a server that does as it is told."""
+"""Tests both clients with a server that answers as the test says."""
 
 import asyncio
 import io
@@ -19,13 +19,13 @@ FULL = (grpc.StatusCode.RESOURCE_EXHAUSTED, ())
 
 
 def named(*labels):
-    """A response with one class for each picture."""
+    """Returns a response with one class for each picture."""
     return _messages.ClassifyResponse(
         results=[{'categories': [{'label': label, 'score': 1}]} for label in labels])
 
 
 def by_bytes(request):
-    """Each picture is named by its bytes; b'bad' fails."""
+    """Answers each picture with its bytes as the class. For b'bad' the answer is an error."""
     response = named(*(image.encoded.decode('latin-1') for image in request.images))
     for image, result in zip(request.images, response.results):
         if image.encoded == b'bad':
@@ -34,7 +34,7 @@ def by_bytes(request):
 
 
 def retry_info(seconds):
-    """The trailers of an error with that delay."""
+    """Returns the trailing metadata of an error with this retry delay."""
     info = _messages.RetryInfo()
     info.retry_delay.seconds = seconds
     status = _messages.Status(code=14)
@@ -44,7 +44,7 @@ def retry_info(seconds):
 
 
 def error_info(reason, **metadata):
-    """The trailers of an error with that reason."""
+    """Returns the trailing metadata of an error with this reason."""
     info = _messages.ErrorInfo(reason=reason, domain='sfmamba.serving', metadata=metadata)
     status = _messages.Status(code=14)
     status.details.add(type_url='type.googleapis.com/google.rpc.ErrorInfo',
@@ -53,7 +53,7 @@ def error_info(reason, **metadata):
 
 
 class Blocking:
-    """Client."""
+    """Runs the cases with Client."""
 
     def connect(self, server, **arguments):
         client = Client(server, **arguments)
@@ -68,7 +68,7 @@ class Blocking:
 
 
 class Asyncio:
-    """AsyncClient, in an event loop of the test."""
+    """Runs the cases with AsyncClient in an event loop of the test."""
 
     def setUp(self):
         super().setUp()
@@ -92,7 +92,7 @@ class Asyncio:
 
 
 class Cases:
-    """What both clients do."""
+    """The cases that both clients must pass."""
 
     def serve(self, *answers, **arguments):
         self.server = FakeServer(*answers, **arguments)
@@ -218,7 +218,7 @@ class Cases:
         mapping.start()
         for _ in range(3):
             self.server.came.acquire()
-        self.assertEqual(taken, [0, 1, 2])  # The fourth waits for the first's answer.
+        self.assertEqual(taken, [0, 1, 2])  # The fourth picture waits until the first is answered.
         self.server.release.set()
         mapping.join()
         self.assertEqual(len(self.server.requests), 9)
@@ -458,7 +458,8 @@ class AsyncClientTest(Asyncio, Cases, unittest.TestCase):
 
 
 def certificates(test):
-    """Files by name: keys and certificates of a root, of the server localhost and of a client."""
+    """Makes keys and certificates of a root, of the server localhost and of a client. Returns their
+    contents by file name."""
     temporary = tempfile.TemporaryDirectory()
     test.addCleanup(temporary.cleanup)
     folder = pathlib.Path(temporary.name)

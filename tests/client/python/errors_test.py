@@ -1,4 +1,5 @@
-"""Errors with and without the server's details, and messages beside other packages'."""
+"""Tests errors with and without the server's details, and the messages beside those of other
+packages."""
 
 import os
 import pathlib
@@ -82,7 +83,7 @@ class PoolTest(unittest.TestCase):
         pool = descriptor_pool.Default()
         for name, package in [('google/rpc/status.proto', 'google.rpc'),
                               ('sfmamba/v1/vision.proto', 'sfmamba.v1')]:
-            # An error if the package had registered it with another content.
+            # This would fail if the package had registered the file with other contents.
             pool.AddSerializedFile(descriptor_pb2.FileDescriptorProto(
                 name=name, package=package, message_type=[{'name': 'Status'}]).SerializeToString())
         self.assertEqual(len(pool.FindMessageTypeByName('google.rpc.Status').fields), 0)

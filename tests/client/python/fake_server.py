@@ -1,4 +1,4 @@
-"""A vision server on a free port of this machine that answers what a test tells it."""
+"""A vision server on a free port of this machine. The test determines its answers."""
 
 import concurrent.futures
 import threading
@@ -12,17 +12,18 @@ _HEALTH = 'grpc.health.v1.Health'
 
 
 class FakeServer:
-    """Answers each call with the next of `answers`: a message, or a pair of a code and trailing
-    metadata, or a function of the request that returns either; for ever the last. Whoever watches its health is told
-    `serving`.
+    """Answers each call with the next element of `answers`, and further calls with the last one.
+
+    An answer is a message, or a pair of a code and trailing metadata. It may also be a function
+    that gets the request and returns one of these. A Watch call for health gets `serving`.
 
     Attributes:
-      requests: what came, in order.
-      metadata: of each.
-      timeouts: seconds that each gave.
+      requests: the requests, in the order of arrival.
+      metadata: the metadata of each request.
+      timeouts: the timeout of each request in seconds.
       address: 'localhost:port'.
-      release: calls wait for it; set unless a test clears it.
-      came: counts the calls.
+      release: an event for which calls wait. It is set unless a test clears it.
+      came: a semaphore that each call releases.
     """
 
     def __init__(self, *answers, credentials=None, serving=True, port=0):

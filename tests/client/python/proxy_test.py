@@ -1,4 +1,4 @@
-"""The calls that an HTTP proxy named by the environment sees."""
+"""Tests which calls go to the HTTP proxy that an environment variable names."""
 
 import asyncio
 import os
@@ -16,12 +16,13 @@ ANSWER = _messages.ClassifyResponse(results=[{'categories': [{'label': 'a', 'sco
 
 
 class FakeProxy:
-    """Keeps what clients ask for, on another address of this machine, and closes, or keeps the
-    connections open if it is `silent`.
+    """A proxy on another address of this machine that records the clients' requests.
+
+    It closes each connection, or keeps it open if `silent` is set.
 
     Attributes:
       address: 'host:port'.
-      seen: what each connection has sent first.
+      seen: the first bytes of each connection.
     """
 
     def __init__(self):
@@ -53,7 +54,7 @@ class FakeProxy:
 
 
 def environments(proxy):
-    """All ways to name a proxy that gRPC knows, and some that it does not."""
+    """Yields all environment variables in which gRPC finds a proxy, and some that it ignores."""
     for name in ('http_proxy', 'https_proxy', 'grpc_proxy', 'HTTP_PROXY'):
         yield {name: f'http://user:password@{proxy}'}
     yield {'GRPC_ADDRESS_HTTP_PROXY': proxy,

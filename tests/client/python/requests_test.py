@@ -1,4 +1,4 @@
-"""Pictures and parameters as messages, and how lists of them are cut."""
+"""Tests how pictures and parameters become messages, and how lists are divided into requests."""
 
 import io
 import pathlib
@@ -55,7 +55,8 @@ class ResizedTest(unittest.TestCase):
     def test_takes_files_and_turns_them(self):
         file = io.BytesIO()
         exif = Image.Exif()
-        exif[0x0112] = 6  # The stored left side is the top.
+        # Orientation 6 means that the stored left side is the top.
+        exif[0x0112] = 6
         Image.fromarray(PIXELS).save(file, 'PNG', exif=exif)
         model = classifier('center_crop', 5)
         turned = to_image(Resized(np.rot90(PIXELS, -1), model))
@@ -97,11 +98,11 @@ class ImagesTest(unittest.TestCase):
         palette = Image.fromarray(PIXELS).convert('P')
         self.assertEqual(to_image(palette), to_image(np.asarray(palette.convert('RGB'))))
 
-    # P2.
     def test_a_pil_image_is_turned_as_its_exif_data_say(self):
         file = io.BytesIO()
         exif = Image.Exif()
-        exif[0x0112] = 6  # The stored left side is the top.
+        # Orientation 6 means that the stored left side is the top.
+        exif[0x0112] = 6
         Image.fromarray(PIXELS).save(file, 'PNG', exif=exif)
         turned = Image.open(file)
         self.assertEqual(to_image(turned), to_image(np.rot90(PIXELS, -1)))
@@ -109,7 +110,6 @@ class ImagesTest(unittest.TestCase):
         as_stored = to_image(Picture(turned, ignore_orientation=True))
         self.assertEqual(as_stored.pixels, to_image(PIXELS).pixels)
 
-    # P2.
     def test_of_16_bit_grey_the_high_byte_is_sent(self):
         deep = np.array([[0x0102, 0xfe01, 0x7fff], [0x8000, 0xffff, 0x00ff]], np.uint16)
         expected = to_image((deep >> 8).astype(np.uint8))
@@ -209,7 +209,6 @@ class ParametersTest(unittest.TestCase):
         self.assertTrue(_requests.detect_params(None, None, 0, False, False, (), Tiles())
                         .HasField('tiles'))
 
-    # H7.
     def test_unknown_names_are_answered_with_the_choices(self):
         def error(ask):
             with self.assertRaises(ValueError) as context:

@@ -1,4 +1,4 @@
-"""When a call is tried again, told by a clock that the test sets."""
+"""Tests when a call is retried. The test sets the clock."""
 
 import unittest
 
@@ -15,7 +15,7 @@ def unavailable(delay=None, **details):
 class RetryTest(unittest.TestCase):
     def setUp(self):
         self.now = 100.0
-        self.jitter = []  # The ranges that were asked for.
+        self.jitter = []  # The ranges that were requested.
 
     def attempts(self, most=3, seconds=10.0, budget=None):
         def uniform(low, high):
@@ -57,7 +57,8 @@ class RetryTest(unittest.TestCase):
         attempts = self.attempts()
         self.assertEqual(attempts.delay_after(unavailable(3.0)), 3.0)
         self.assertEqual(self.jitter, [])
-        # Another server may answer at once; there may be none.
+        # If the delay is 0, another server may answer at once. There may be no other server, so the
+        # client waits a little.
         self.assertEqual(attempts.delay_after(unavailable(0.0)), 0.05 * 1.2)
 
     def test_never_past_the_deadline(self):
@@ -78,7 +79,8 @@ class RetryTest(unittest.TestCase):
                             retry_exhausted=True)
         self.assertEqual([attempts.delay_after(exhausted) for _ in range(9)], [0.5 * 1.2] * 9)
         self.now += 9.5
-        self.assertIsNone(attempts.delay_after(exhausted))  # The deadline is too near.
+        # The deadline would pass during the delay.
+        self.assertIsNone(attempts.delay_after(exhausted))
         self.now -= 9.5
         no_delay = VisionError(grpc.StatusCode.RESOURCE_EXHAUSTED, 'too large')
         self.assertIsNone(attempts.delay_after(no_delay))
@@ -134,7 +136,7 @@ class PatienceTest(unittest.TestCase):
 
     def test_one_that_has_is_waited_for_from_its_first_failure(self):
         self.patience.answered()
-        self.now += 10 * PATIENCE  # Nothing was asked.
+        self.now += 10 * PATIENCE  # No request was sent in this time.
         self.assertEqual(self.delays(6), [0.05, 0.2, 0.8, 1, 1, 1])
         self.now += PATIENCE - 1
         self.assertEqual(self.delays(1), [1])

@@ -1,4 +1,4 @@
-"""COCO's run lengths beside a decoder that goes by the book."""
+"""Compares COCO's run lengths with a simple decoder that follows the specification."""
 
 import random
 import unittest
@@ -9,7 +9,8 @@ from sfmamba import _rle
 
 
 def compress(counts):
-    """As docs/heads.md, "COCO run lengths", says, one number after another."""
+    """Returns the compressed string of run lengths, as docs/heads.md ("COCO run lengths") defines
+    it."""
     text = ''
     for index, count in enumerate(counts):
         number = count - counts[index - 2] if index > 2 else count
@@ -23,7 +24,7 @@ def compress(counts):
 
 
 def naive_mask(counts, height, width):
-    """Pixel by pixel, column by column."""
+    """Returns the mask of run lengths. Sets the pixels one by one, column by column."""
     mask = np.zeros((height, width), bool)
     at = 0
     for index, count in enumerate(counts):
@@ -48,7 +49,7 @@ class RleTest(unittest.TestCase):
         random.seed(1)
         for _ in range(200):
             height, width = random.randint(1, 40), random.randint(1, 40)
-            # Blobs and noise: long runs and short ones.
+            # A block of set pixels gives long runs, and the noise gives short runs.
             mask = np.array([[random.random() < 0.1 for _ in range(width)] for _ in range(height)])
             mask[:random.randint(0, height), :random.randint(0, width)] = True
             counts = counts_of(mask)
@@ -62,7 +63,7 @@ class RleTest(unittest.TestCase):
         np.testing.assert_array_equal(_rle.runs(compress(counts), 50_000_000), counts)
 
     def test_a_published_string(self):
-        # 3 unset, 4 set, 2 unset, 1 set, 2 unset: base/coco_rle.h.
+        # The example of base/coco_rle.h: 3 unset, 4 set, 2 unset, 1 set and 2 unset pixels.
         self.assertEqual(compress([3, 4, 2, 1, 2]), '342M0')
         np.testing.assert_array_equal(_rle.runs('342M0', 12), [3, 4, 2, 1, 2])
 

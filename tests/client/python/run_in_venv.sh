@@ -1,8 +1,9 @@
 #!/bin/sh
-# run_in_venv.sh FOLDER PATTERN [MODULE...]: builds the wheel of client/python as pip does,
-# installs it with its needs and the MODULEs into a new virtual environment, and runs the
-# folder's tests there. Takes everything from the wheels that deploy/setup.sh fetched; without
-# them one skipped case is reported.
+# run_in_venv.sh FOLDER PATTERN [MODULE...]: runs the folder's tests in a new
+# virtual environment. It builds the wheel of client/python with pip and
+# installs the wheel, its dependencies and the MODULEs. All packages come from
+# the wheels that deploy/setup.sh has downloaded. If there are none, reports one
+# skipped case.
 set -e
 wheels=$PWD/../python_client/wheels
 if [ ! -d "$wheels" ]; then
@@ -10,11 +11,11 @@ if [ ! -d "$wheels" ]; then
   exec tests/testing/run_python_tests.sh "$@" sfmamba
 fi
 unset PYTHONPATH
-export GRPC_VERBOSITY=NONE  # It logs the errors that tests provoke.
+export GRPC_VERBOSITY=NONE  # Tests provoke errors, which gRPC would log.
 others=$PWD/../python_client
 export PIP_NO_INDEX=1 PIP_FIND_LINKS="$wheels $others/batch $others/ray" PIP_NO_CACHE_DIR=1 \
   PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
-# pip writes beside the sources.
+# pip writes files next to the sources, so it gets a copy.
 mkdir -p "$TEST_TMPDIR/source/client"
 cp -rL client/python "$TEST_TMPDIR/source/client/python"
 cp -rL proto "$TEST_TMPDIR/source/proto"
@@ -24,7 +25,8 @@ chmod -R u+w "$TEST_TMPDIR/source"
 /usr/bin/python3 -m venv --without-pip "$TEST_TMPDIR/venv"
 folder=$1 pattern=$2
 shift 2
-# A module without a wheel is missed by run_python_tests.py, which skips the tests.
+# If a module has no wheel, run_python_tests.py skips the tests because the
+# module is missing.
 found=
 for module; do
   if ls "$others"/*/"$module"-*.whl >/dev/null 2>&1; then found="$found $module"; fi

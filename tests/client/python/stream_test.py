@@ -1,4 +1,4 @@
-"""Streams of both clients beside a server that does as it is told."""
+"""Tests the streams of both clients with a server that answers as the test says."""
 
 import asyncio
 import concurrent.futures
@@ -15,7 +15,7 @@ PATIENCE = 30  # Seconds.
 
 
 def answer_of(request):
-    """Names the picture by its bytes; b'bad' fails."""
+    """Answers a picture with its bytes as the class. For b'bad' the answer is an error."""
     response = _messages.StreamPredictResponse(correlation_id=request.correlation_id)
     [image] = request.classify.images
     if image.encoded == b'bad':
@@ -31,11 +31,13 @@ def notice():
 
 
 class StreamServer:
-    """Hands each StreamPredict call to the next of `scripts`, for ever the last: functions of the
-    call's requests, an iterator, and its context, that yield responses.
+    """Hands each StreamPredict call to the next of `scripts`, and further calls to the last one.
+
+    A script is a function that yields responses. Its arguments are the iterator of the call's
+    requests and the call's context.
 
     Attributes:
-      calls: for each call its messages, as far as they were read.
+      calls: for each call, the messages that were read from it.
       address: 'localhost:port'.
     """
 
@@ -88,7 +90,7 @@ def unavailable(requests, context):
 
 
 class Blocking:
-    """Client."""
+    """Runs the cases with Client."""
 
     def connect(self, address):
         client = Client(address, timeout=PATIENCE)
@@ -106,7 +108,7 @@ class Blocking:
 
 
 class Asyncio:
-    """AsyncClient, in an event loop of the test."""
+    """Runs the cases with AsyncClient in an event loop of the test."""
 
     def setUp(self):
         super().setUp()
@@ -133,7 +135,7 @@ class Asyncio:
 
 
 class Cases:
-    """What both clients do."""
+    """The cases that both clients must pass."""
 
     def serve(self, *scripts):
         self.server = StreamServer(*scripts)
@@ -141,7 +143,7 @@ class Cases:
         return self.connect(self.server.address)
 
     def stream(self, client, images, most=None, **arguments):
-        """What is answered, in words."""
+        """Returns the answers of a stream as words."""
         def word(pair):
             image, answer = pair
             if isinstance(answer, VisionError):
@@ -150,7 +152,7 @@ class Cases:
                 return type(answer).__name__
             self.assertEqual(answer.labels[0], image.decode())
             return answer.labels[0]
-        # A client of asyncio makes its stream in the loop.
+        # AsyncClient must create its stream in the event loop.
         stream = client.stream(client.classify, images, **arguments)
         return [word(pair) for pair in self.collect(stream, most)]
 
@@ -200,7 +202,7 @@ class Cases:
 
         client = self.serve(waits_for_three)
         self.assertEqual(len(self.stream(client, pictures(), in_flight=3)), 9)
-        # The fourth is read only once the first is answered.
+        # The fourth picture is read only after the first is answered.
         self.assertEqual(came.get(timeout=PATIENCE), 3)
 
     def test_leaving_early_ends_the_call(self):
@@ -224,7 +226,7 @@ class Cases:
             first, _ = next(requests), next(requests)
             yield answer_of(first)
             yield notice()
-            for _ in requests:  # Until the client sends no more.
+            for _ in requests:  # This ends when the client sends nothing more.
                 pass
 
         client = self.serve(drains, answers_all)
@@ -261,7 +263,8 @@ class Cases:
 
         def restart():
             self.server.stop()
-            time.sleep(0.5)  # Longer than the attempts that a new server gets.
+            # The time is longer than all attempts to reach a server that has never answered.
+            time.sleep(0.5)
             self.server = StreamServer(
                 unready, answers_all, port=int(self.server.address.rpartition(':')[2]))
             self.addCleanup(self.server.stop)
@@ -336,7 +339,8 @@ class SyncTest(Cases, Blocking, unittest.TestCase):
 
 
 class AsyncTest(Cases, Asyncio, unittest.TestCase):
-    # grpc.aio loses it if the server ends the call while a picture is being written.
+    # grpc.aio loses the status if the server ends the call while a picture is being written. A
+    # second call then gets it.
     CALLS_UNTIL_THE_STATUS = (1, 2)
 
     def test_pictures_may_come_asynchronously(self):

@@ -20,7 +20,8 @@ TEST(PatienceTest, AServerThatNeverAnsweredIsTriedSoOften) {
 TEST(PatienceTest, OneThatHasIsWaitedForFromItsFirstFailure) {
   Patience patience(1);
   patience.Answered();
-  const absl::Time failed = kStart + absl::Hours(1);  // Nothing was asked.
+  // No request was sent in this hour.
+  const absl::Time failed = kStart + absl::Hours(1);
   absl::Duration last;
   for (int i = 0; i < 10; ++i) {
     last = patience.DelayAfter(kGone, failed + Patience::kLimit).value();
@@ -47,7 +48,7 @@ TEST(PatienceTest, OtherErrorsAreNotWaitedFor) {
   patience.Answered();
   EXPECT_FALSE(
       patience.DelayAfter(absl::InternalError("x"), kStart).has_value());
-  // A model that has failed to load; FakeError() says no state.
+  // FakeError() sets no state, so the model has failed to load.
   const absl::Status failed = FromGrpcStatus(
       FakeError(grpc::StatusCode::UNAVAILABLE, "x", "MODEL_NOT_READY"));
   EXPECT_FALSE(patience.DelayAfter(failed, kStart).has_value());

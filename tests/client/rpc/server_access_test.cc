@@ -54,7 +54,6 @@ TEST(ServerAccessTest, TokenIsNotSentInPlaintextToOtherMachines) {
   EXPECT_TRUE(OpenAccess("10.0.0.7:8001", options).ok());
 }
 
-// H6.
 TEST(ServerAccessTest, AServerIsHostAndPort) {
   for (const char* good :
        {"host:1", "host.example.org:65535", "127.0.0.1:8001", "[::1]:8001",

@@ -29,7 +29,7 @@ v1::ClassifyRequest RequestWithBytes(size_t size) {
   return request;
 }
 
-// Fails the first `failures` calls.
+// Answers the first `failures` calls with `error`, and later calls with a cup.
 FakeVisionServer::Classify FailFirst(int failures, grpc::Status error) {
   auto calls = std::make_shared<std::atomic<int>>(0);
   return
@@ -88,7 +88,7 @@ TEST(VisionClientTest, DetectAndSegmentReturnTheirAnswers) {
                  });
   for (absl::Notification& done : both) WaitFor(done, "an answer");
 
-  // Where the server has no such method.
+  // The second server does not have these methods.
   FakeVisionServer classifier(AnswerCup);
   VisionClient other(classifier.address());
   EXPECT_EQ(other.Detect(detect, kTimeout).status().code(),
@@ -187,7 +187,7 @@ TEST(VisionClientTest, OfAListOfAddressesThoseThatAnswerAreAsked) {
   };
   FakeVisionServer first(counting(&first_asked));
   FakeVisionServer second(counting(&second_asked));
-  // Nobody listens on port 1.
+  // No process listens on port 1.
   VisionClient client("ipv4:" + first.address() + ",127.0.0.1:1," +
                       second.address());
   const TimeLimit limit("answers of both servers");

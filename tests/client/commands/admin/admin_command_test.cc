@@ -25,7 +25,8 @@ v1::Model Version(int number, v1::Model::State state) {
   return model;
 }
 
-// Keeps what it was asked, and answers it or `error`. Calls come one by one.
+// Stores the requests. Answers with fixed responses, or with `error` if it is
+// set. Calls must not overlap.
 class FakeAdmin : public v1::AdminService::Service {
  public:
   grpc::Status LoadModel(grpc::ServerContext* /*context*/,

@@ -1,5 +1,6 @@
-// `sfmamba bench` against a server in this process: what it sends, prints and
-// writes, and the exit code. What is counted is tested with the load generator.
+// Tests `sfmamba bench` with a server in this process: the requests, the
+// output, the written files and the exit code. load_generator_test.cc tests the
+// measured numbers.
 #include "client/commands/bench/bench_command.h"
 
 #include <atomic>
@@ -129,7 +130,7 @@ TEST_F(BenchTest, AWrittenTraceIsTheSameForTheSameSeed) {
   EXPECT_EQ(server_.call_count(), 0);
 }
 
-// The requests of a trace and of the flags that wrote it are the same.
+// A trace must cause the same requests as the flags that wrote it.
 TEST_F(BenchTest, AWrittenTraceIsSentWhole) {
   const std::string a = WriteFile("a.jpg", "a"), b = WriteFile("b.jpg", "b");
   const std::string path = WriteFile("whole.tsv", "");
@@ -228,7 +229,8 @@ TEST_F(BenchTest, RefusesWhatItCannotDo) {
            {trace, "--rate=1"},
            {trace, "--speed=0"},
            {trace, "--warmup=6s"},
-           {trace, "--speed=10"},  // Then all of it is warm-up.
+           // At this speed, the whole trace lies in the warm-up.
+           {trace, "--speed=10"},
            {bad_trace},
            {"--trace=/no/such/file.tsv"},
            {"/no/such/file.jpg"}}) {
@@ -270,7 +272,7 @@ TEST(BenchMethodTest, AsksForTheMethod) {
   EXPECT_EQ(segmented, 5);
 }
 
-// What the server gets as a tensor is what its input needs.
+// The tensor must have the size and the type of the model's input.
 TEST(BenchTensorTest, HasTheModelsSize) {
   for (const bool fp32 : {false, true}) {
     std::atomic<int> wrong{0};
@@ -327,8 +329,8 @@ TEST(BenchTensorTest, PicturesAreResizedForTheirModel) {
   }
 }
 
-// A tensor without --model has the size of the model that the server will ask:
-// of several for the method the default one, whatever others there are.
+// Without --model, the tensor must have the size of the model that the server
+// will choose. If the method has several models, this is the default model.
 TEST(BenchTensorTest, WithoutANameTheDefaultModelIsAsked) {
   std::atomic<int> right{0};
   FakeVisionServer server([&](const v1::ClassifyRequest& request,
@@ -351,7 +353,7 @@ TEST(BenchTensorTest, WithoutANameTheDefaultModelIsAsked) {
   EXPECT_THAT(several.err, HasSubstr("the server has 2 models for the task "
                                      "CLASSIFICATION, expected one"));
   models[2].set_default_for_task(true);
-  models.push_back(models[2]);  // Another version of it.
+  models.push_back(models[2]);  // The model has a second version.
   models[3].set_name("models/b/versions/2");
   server.SetModels(models);
   const Outcome outcome = Invoke(RunBench, arguments);

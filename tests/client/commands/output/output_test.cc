@@ -1,4 +1,4 @@
-// The small writers of the command line: JSON, tables and the progress bar.
+// Tests the classes that write JSON, tables and the progress bar.
 #include <cmath>
 #include <sstream>
 

@@ -1,4 +1,4 @@
-"""A server without a network, and pictures for it."""
+"""A fake server for tests of sfmamba-batch, and pictures for it."""
 
 import hashlib
 import os
@@ -23,7 +23,7 @@ PATIENCE = 60 + PICTURES / 20  # Seconds.
 
 
 def details(code, reason='', delay=None, field=''):
-    """An error with that reason, delay and field, as a status."""
+    """Returns a google.rpc.Status with this code and these details."""
     status = _messages.Status(code=code.value[0], message=f'{field}: told so' if field else 'told so')
 
     def add(detail):
@@ -41,19 +41,19 @@ def details(code, reason='', delay=None, field=''):
 
 
 def refusal(code, reason='', delay=None, field=''):
-    """What FakeServer answers a call with that is refused as a whole."""
+    """Returns FakeServer's answer to a call that is refused as a whole."""
     status = details(code, reason, delay, field)
     return code, (('grpc-status-details-bin', status.SerializeToString()),)
 
 
 class BatchServer(FakeServer):
-    """Serves one classifier whose answers depend on the picture's bytes alone.
+    """Serves one classifier. Its answers depend only on the pictures' bytes.
 
     Attributes:
-      asked: the bytes of each picture, in the order that they came in.
-      refuse: called with each ClassifyRequest; what it returns is answered in place of classes,
-        unless it is None.
-      health: 1 serves, 2 does not.
+      asked: the bytes of each picture, in the order of arrival.
+      refuse: called with each ClassifyRequest. If it returns something else than None, this is the
+        answer in place of classes.
+      health: 1 if the server serves, 2 if it does not.
     """
 
     def __init__(self, refuse=lambda request: None, weights='a', name=MODEL, port=0):
@@ -66,7 +66,7 @@ class BatchServer(FakeServer):
         super().__init__(self._any, port=port)
 
     def wait_for(self, count):
-        """Until so many pictures have come."""
+        """Waits until `count` pictures have arrived."""
         with self._answered:
             assert self._answered.wait_for(lambda: len(self.asked) >= count, PATIENCE)
 
@@ -92,7 +92,7 @@ class BatchServer(FakeServer):
 
 
 def classified(data):
-    """The answer to a picture: an error if it begins with "bad"."""
+    """Returns the answer to a picture. It is an error if the bytes begin with "bad"."""
     response = _messages.ClassifyResponse(model=MODEL)
     result = response.results.add()
     if data.startswith(b'bad'):
@@ -113,7 +113,7 @@ def folder(test):
 
 
 def add_pictures(root, count, bad=()):
-    """Files 00000.jpg and so on, of different texts."""
+    """Writes the files 00000.jpg and so on, each with another text."""
     root.mkdir(exist_ok=True)
     for number in range(count):
         text = f'bad {number}' if number in bad else f'picture {number}'
@@ -121,27 +121,27 @@ def add_pictures(root, count, bad=()):
 
 
 def server(test, *arguments, **named):
-    """A BatchServer until the test ends."""
+    """Starts a BatchServer, which is stopped at the end of the test."""
     started = BatchServer(*arguments, **named)
     test.addCleanup(started.stop)
     return started
 
 
 def begin(*arguments):
-    """Begins a process with sfmamba-batch."""
+    """Starts sfmamba-batch in a new process."""
     return subprocess.Popen([COMMAND, *map(str, arguments)], stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True)
 
 
 def run(*arguments):
-    """The exit code of sfmamba-batch, its output and its errors."""
+    """Runs sfmamba-batch. Returns its exit code, output and errors."""
     with begin(*arguments) as process:
         out, err = process.communicate(timeout=PATIENCE)
     return process.returncode, out, err
 
 
 def data_files(output):
-    """The bytes of the parts by their names."""
+    """Returns the bytes of each part by its file name."""
     return {path.name: path.read_bytes() for path in output.glob('part-*')}
 
 

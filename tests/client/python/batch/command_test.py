@@ -1,6 +1,6 @@
-"""sfmamba-batch as a user runs it: interrupted, killed, resumed, refused.
+"""Tests sfmamba-batch from the command line: runs that are interrupted, killed, resumed or refused.
 
-BATCH_PICTURES=20000 has the jobs that are killed the size that docs/batch.md speaks of.
+If BATCH_PICTURES=20000 is set, the killed jobs are as large as docs/batch.md says.
 """
 
 import json
@@ -30,13 +30,13 @@ class CommandTest(unittest.TestCase):
         return batch_testing.server(self, *arguments, **named)
 
     def job(self, *servers, output=None, flags=()):
-        """Arguments of a job."""
+        """Returns the arguments of a job."""
         named = [f'--server={one.address}' for one in servers]
         return ['classify', '--input', self.photos, '--output', output or self.output, '--model',
                 'fake', *named, *flags]
 
     def rows(self, output=None):
-        """All rows, in the order of the files."""
+        """Returns all rows, in the order of the files."""
         return [row for file in sorted((output or self.output).glob('part-*.parquet'))
                 for row in pq.read_table(file).to_pylist()]
 
@@ -77,7 +77,7 @@ class OutputTest(CommandTest):
         del server.asked[:]
         self.assertEqual(run(*self.job(server, flags=['--part_size=5']))[0], 3)
         self.assertEqual(server.asked, [])
-        add_pictures(self.photos, 20)  # They are repaired.
+        add_pictures(self.photos, 20)  # All pictures are replaced by valid ones.
         code, _, err = run(*self.job(server, flags=['--part_size=5', '--retry-failed']))
         self.assertEqual(code, 0, err)
         self.assertEqual(sorted(server.asked), [b'picture 3', b'picture 7'])
@@ -175,7 +175,7 @@ class RefusalsTest(CommandTest):
 
 class InterruptsTest(CommandTest):
     def reference(self, server, flags):
-        """The files of a job that nothing disturbs."""
+        """Runs a job without interruption and returns its files."""
         output = self.folder / 'undisturbed'
         self.assertIn(run(*self.job(server, output=output, flags=flags))[0], (0, 3))
         return data_files(output)
@@ -188,7 +188,8 @@ class InterruptsTest(CommandTest):
         expected = self.reference(servers[0], flags)
         chance = random.Random(59)
         for kill in range(KILLS):
-            # At a random moment between two kills the job has answers that it must keep.
+            # The job has answers when it is killed, and it must not lose them. The moment of the
+            # kill is random.
             before = sum(len(one.asked) for one in servers)
             most = before + chance.randrange(1, PICTURES // KILLS)
             with begin(*self.job(*servers, flags=flags)) as process:

@@ -1,4 +1,4 @@
-"""Lists of pictures: their order, ids and bytes, whatever they are stored as."""
+"""Tests the order, ids and bytes of pictures from all kinds of inputs."""
 
 import base64
 import io
@@ -20,7 +20,7 @@ def found(path, **columns):
 
 
 def read(source, start=0):
-    """Ids and bytes."""
+    """Returns the ids and bytes of the pictures from number `start` on."""
     return [(name, load(one)) for name, one in source.pictures(start)]
 
 

@@ -1,4 +1,4 @@
-"""sfmamba.ray on a cluster of two nodes of this machine, one of which is killed."""
+"""Tests sfmamba.ray on a cluster of two nodes on this machine, one of which is killed."""
 
 import concurrent.futures
 import os
@@ -12,7 +12,7 @@ from batch_testing import add_pictures, folder, wait_until
 from ray.cluster_utils import Cluster
 
 PICTURES = 200
-# A server's process: what start_servers() adds are its arguments.
+# The program of a server's process. start_servers() appends its arguments.
 SERVER = """
 import sys, threading
 sys.path.insert(0, sys.argv[1])
@@ -24,7 +24,7 @@ threading.Event().wait()
 
 class RayTest(unittest.TestCase):
     def setUp(self):
-        # Workers import the package as this process does.
+        # Ray's workers must find the same modules as this process.
         os.environ['PYTHONPATH'] = os.pathsep.join(path for path in sys.path if path)
         self.addCleanup(os.environ.pop, 'PYTHONPATH')
         self.cluster = Cluster(initialize_head=True, head_node_args=self.node(2))
@@ -37,12 +37,12 @@ class RayTest(unittest.TestCase):
 
     @staticmethod
     def node(cpus):
-        """Room for one actor on each node."""
+        """Returns the arguments of a node that has room for one actor."""
         return {'num_cpus': cpus, 'resources': {'caller': 1}, 'object_store_memory': 100 << 20,
                 'include_dashboard': False}
 
     def rows(self, servers, callers):
-        """The dataset's rows, by the names of their files."""
+        """Returns the rows of the dataset by file name."""
         pictures = ray.data.read_binary_files(str(self.photos), include_paths=True,
                                               override_num_blocks=20)
         answers = pictures.map_batches(

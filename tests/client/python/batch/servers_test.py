@@ -1,4 +1,4 @@
-"""Several servers: which one gets a picture, and what becomes of it when that one fails."""
+"""Tests which of several servers gets a picture, and what happens if this server fails."""
 
 import asyncio
 import unittest
@@ -14,7 +14,7 @@ CODES = grpc.StatusCode
 
 
 def once(code, reason='', **more):
-    """A refusal of the first request."""
+    """Returns a function that refuses only the first request."""
     left = [refusal(code, reason, **more)]
     return lambda request: left.pop() if left else None
 
@@ -49,7 +49,7 @@ class AnswersTest(ServersTest):
         seen = []
         server.refuse = lambda request: seen.append(request.options.priority)
         self.ask([server], PICTURES[:1])
-        self.assertEqual(seen, [3])  # LOW.
+        self.assertEqual(seen, [3])  # 3 is LOW.
         asked = server.timeouts[-1]
         self.assertTrue(asked is None or asked > 1e6, asked)
 
@@ -77,7 +77,7 @@ class AnswersTest(ServersTest):
                 server.release.clear()
                 asking = asyncio.create_task(
                     asker.each(enumerate(PICTURES), lambda key, row: rows.append(key)))
-                # More than one has come before any is answered.
+                # Several requests arrive before the first is answered.
                 for _ in range(8):
                     await asyncio.to_thread(server.came.acquire)
                 self.assertEqual(rows, [])

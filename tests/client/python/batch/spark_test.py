@@ -1,5 +1,6 @@
-"""sfmamba.spark with PySpark and a JRE. Nothing fetches them: run it by hand.
+"""Tests sfmamba.spark. Needs PySpark and a Java runtime, which no script installs.
 
+Run it by hand:
   pip install './client/python[spark]' && python3 tests/client/python/batch/spark_test.py
 """
 

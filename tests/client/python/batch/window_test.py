@@ -1,4 +1,4 @@
-"""How many requests a server gets at a time, told by a clock that the test sets."""
+"""Tests how many requests a server gets at a time. The test sets the clock."""
 
 import unittest
 
@@ -10,8 +10,8 @@ class WindowTest(unittest.TestCase):
         self.window = Window()
 
     def round_trip(self, sent, took):
-        """Fills the window at the time `sent`; all answers take `took` seconds, and after each the
-        window is filled again."""
+        """Fills the window at the time `sent`. Each answer takes `took` seconds, and the window is
+        filled again after each."""
         for _ in range(self.window.size):
             self.window.in_flight = self.window.size
             self.window.answered(sent, sent + took)
