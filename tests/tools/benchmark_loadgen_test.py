@@ -9,7 +9,8 @@ import benchmark_loadgen
 
 
 class FakeLoadGen:
-    """Keeps what it was told: {id of a query: its class}."""
+    """A stand-in for MLPerf's LoadGen. Stores the class that was answered to each query, by the
+    query's id."""
 
     def __init__(self):
         self.answers = {}
@@ -101,7 +102,8 @@ class PicturesTest(unittest.TestCase):
 
 class MostTest(unittest.TestCase):
     def test_agrees_with_the_queue_of_one_server_and_equal_services(self):
-        # Of M/D/1 at a load of a half 99 % wait at most 3.2 services, at 0.9 20.
+        # In an M/D/1 queue with load 0.5, 99 % of the requests wait at most 3.2 service times. With
+        # load 0.9 they wait at most 20.
         self.assertAlmostEqual(benchmark_loadgen.most(4.2), 0.5, delta=0.03)
         self.assertAlmostEqual(benchmark_loadgen.most(21), 0.9, delta=0.03)
 

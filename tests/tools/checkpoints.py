@@ -16,11 +16,12 @@ SIZES = {'F64': 8, 'F32': 4, 'F16': 2, 'BF16': 2, 'I64': 8, 'Q8': 1}
 HISTORY_BUFFER = 'mmengine.logging.history_buffer.HistoryBuffer'
 
 
-# What pickled() takes besides Python's own None, bool, int, float, str, list, tuple, dict.
+# pickled() accepts the classes below, and Python's None, bool, int, float, str, list, tuple and
+# dict.
 
 @dataclasses.dataclass(frozen=True)
 class Raw:
-    """Pickle operations as they are."""
+    """Pickle operations that are written unchanged."""
     code: bytes
 
 
@@ -33,9 +34,9 @@ class Name:
 class Call:
     name: str
     args: tuple = ()
-    state: object = None   # Of a BUILD behind the call.
-    items: dict = None     # Set in the result.
-    call: bytes = b'R'     # REDUCE, or NEWOBJ.
+    state: object = None   # The state for a BUILD operation after the call.
+    items: dict = None     # Items to set in the result.
+    call: bytes = b'R'     # REDUCE or NEWOBJ.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Storage:
     key: str
     dtype: str
     data: bytes
-    numel: int = None      # As the file says; None: the truth.
+    numel: int = None      # The size in the file. None: the true size.
 
     def count(self):
         return len(self.data) // SIZES[self.dtype] if self.numel is None else self.numel
@@ -59,14 +60,14 @@ class View:
 
 
 def tensor(key, array, dtype=None):
-    """A View of the whole array in a storage of its own; bfloat16 comes as uint16."""
+    """Returns a View of the whole array in a new storage. A bfloat16 array is passed as uint16."""
     array = np.asarray(array)
     dtype = dtype or {'f8': 'F64', 'f4': 'F32', 'f2': 'F16', 'i8': 'I64'}[array.dtype.str[1:]]
     return View(Storage(key, dtype, np.ascontiguousarray(array).tobytes()), array.shape)
 
 
 def tensors(arrays):
-    """The arrays as Views under their names, storages numbered."""
+    """Returns a View for each array, by name. The storages are numbered."""
     return {name: tensor(str(i), array) for i, (name, array) in enumerate(arrays.items())}
 
 
@@ -79,7 +80,7 @@ def row_major(shape):
 
 
 class _Pickler:
-    """Protocol 2; `storages` collects what the tensors view."""
+    """Writes protocol 2 of pickle. `storages` collects the storages of the tensors."""
 
     def __init__(self, legacy):
         self.legacy = legacy
@@ -131,7 +132,7 @@ def pickled(value, pickler=None):
 
 
 def zip_file(value, byteorder=b'little', compression=zipfile.ZIP_STORED):
-    """The bytes of a file as torch.save writes it."""
+    """Returns the bytes of a file in the format of torch.save()."""
     pickler = _Pickler(False)
     pickle = value.code if isinstance(value, Raw) else pickled(value, pickler)
     file = io.BytesIO()
@@ -145,7 +146,7 @@ def zip_file(value, byteorder=b'little', compression=zipfile.ZIP_STORED):
 
 
 def legacy_file(value):
-    """The same in the format of before PyTorch 1.6."""
+    """Returns the bytes of a file in the format that PyTorch used before version 1.6."""
     pickler = _Pickler(True)
     pickle = value.code if isinstance(value, Raw) else pickled(value, pickler)
     keys = sorted(pickler.storages)
@@ -156,7 +157,7 @@ def legacy_file(value):
 
 
 def safetensors_file(arrays, change=lambda header: header):
-    """The bytes of a safetensors file; `change` may spoil its header."""
+    """Returns the bytes of a safetensors file. `change` may damage its header."""
     header, data = {'__metadata__': {'format': 'pt'}}, b''
     for name, array in arrays.items():
         dtype = {'f8': 'F64', 'f4': 'F32', 'f2': 'F16', 'u2': 'BF16', 'i8': 'I64'}[
@@ -177,7 +178,8 @@ def _numpy(values):
 
 
 def mmengine(state, classes):
-    """What mmengine's runner saves: the weights between everything else."""
+    """Returns a checkpoint with the contents that mmengine's runner saves. The weights are one of
+    many entries."""
     methods = {'min': Call('__builtin__.getattr', (Name(HISTORY_BUFFER), 'min'))}
     history = Call(HISTORY_BUFFER, (), {'max_length': 1000000, '_log_history': _numpy([0.5, 0.25]),
                                         'statistics_methods': methods}, call=b'\x81')

@@ -1,4 +1,4 @@
-"""What training starts from, of any layout, and what it ends with."""
+"""Tests the files from which a training starts, in any layout, and the files that it writes."""
 
 import json
 import types
@@ -24,13 +24,13 @@ KNOWN = dict(lite_trunk=16, dim=28, num_heads=(4, 8), windows=(10, 5))
 
 
 def config_of(start):
-    """As sf_mamba.make() has it of the start's fields."""
+    """Returns the configuration that sf_mamba.make() gets from the start's fields."""
     return types.SimpleNamespace(**start.fields)
 
 
 class OpenTest(OfficialTest):
     def named(self, arch, shapes):
-        """A folder whose config.json has nothing but this name."""
+        """Returns a folder whose config.json contains only this name."""
         folder = self.folder / 'named'
         folder.mkdir(exist_ok=True)
         (folder / 'config.json').write_text(json.dumps({'arch': arch}))
@@ -95,7 +95,7 @@ class OpenTest(OfficialTest):
 
 
 class StartTest(StrangerTest):
-    """With weights that are there, of a small network."""
+    """Starts from the existing weights of a small network."""
 
     CONFIG = {'model_type': 'mambavision', 'num_heads': [2, 4, 8, 16],
               'window_size': [8, 8, 12, 6], 'mean': [0.5] * 3, 'std': [0.25, 0.5, 1],
@@ -176,7 +176,7 @@ class StartTest(StrangerTest):
                          (160, 'data', (4, 8), (10, 5), 16))
 
     def test_a_directory_of_ours_and_what_training_writes(self):
-        """What is written is what was read, but for the classes and the pictures' crop."""
+        """Training writes what it has read, except for the classes and the crop of the pictures."""
         for tokens in ('swap', 'none'):
             self.convert(self.hugging_face(**self.CONFIG), '--force')
             text = (self.out / 'config.textproto').read_text()
@@ -203,7 +203,7 @@ class StartTest(StrangerTest):
                                            atol=1e-6)
 
     def test_the_converter_knows_a_trained_checkpoint(self):
-        """A MambaVision network that was trained here does not become an SF-Mamba one."""
+        """A MambaVision network that training has changed must not become an SF-Mamba network."""
         start = open_start(self.hugging_face(**self.CONFIG))
         for tokens, swap in (('none', True), ('data', True), ('data', False)):
             config = types.SimpleNamespace(**{**start.fields, 'tokens': tokens, 'swap': swap})

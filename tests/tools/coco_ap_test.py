@@ -1,4 +1,4 @@
-"""What tools/coco_ap.py says of detections by class."""
+"""Tests the report of tools/coco_ap.py on detections by class."""
 
 import importlib.util
 import json
@@ -20,8 +20,8 @@ def boxes(*rows, **more):
 @unittest.skipUnless(importlib.util.find_spec('pycocotools'), 'pycocotools is not installed')
 class CocoApTest(unittest.TestCase):
     def score(self, detections, change=lambda root: None):
-        """The report on two pictures with two cups and a chair, after a change of them; what it
-        says beside it is self.said."""
+        """Returns the report on two pictures with two cups and a chair. `change` may change the
+        annotations. Sets self.said to the other output."""
         truth = boxes((1, 'cup', [10, 10, 20, 20], {'id': 1}),
                       (2, 'cup', [30, 30, 20, 20], {'id': 2}),
                       (1, 'chair', [40, 10, 20, 20], {'id': 3}), area=400, iscrowd=0)
@@ -45,7 +45,8 @@ class CocoApTest(unittest.TestCase):
                                   (2, 'cup', [60, 60, 20, 20], {'score': 0.8}),
                                   (1, 'chair', [40, 10, 20, 20], {'score': 0.7}),
                                   (2, 'lamp', [1, 1, 9, 9], {'score': 0.6})))
-        # Half of the cups: right up to a recall of a half, 51 of 101 points of the curve.
+        # One of two cups was found. The precision is 1 up to a recall of 0.5, which is 51 of 101
+        # points of the curve.
         self.assertEqual(report['box']['classes'], {'cup': 0.505, 'chair': 1.0})
         self.assertAlmostEqual(report['box']['ap'], (51 / 101 + 1) / 2)
 
@@ -83,7 +84,7 @@ class CocoApTest(unittest.TestCase):
         found = [{**row, 'segmentation': {'size': [99, 99], 'counts': [0, 9801]}}
                  for row in self.FOUND]
         self.assertEqual(self.score(found, masks)['mask']['ap'], 0)
-        # A crowd without run lengths is its box.
+        # A crowd without run lengths gets its box as the mask.
         self.assertEqual(self.score(found, lambda root: (masks(root), root['annotations'].append(
             {'id': 4, 'image_id': 1, 'category_id': 3, 'iscrowd': 1, 'bbox': [0, 0, 9, 9]})))[
                 'objects'], 4)

@@ -1,4 +1,4 @@
-"""The json and the layouts that tools/coco reads, and its errors."""
+"""Tests the JSON files and layouts that tools/coco reads, and its errors."""
 
 import functools
 import json
@@ -15,7 +15,7 @@ SQUARE = [5, 6, 25, 6, 25, 21, 5, 21]
 
 
 def data(**more):
-    """Three pictures of 64 x 48 pixels with a cat or a dog each."""
+    """Returns the JSON of three pictures of 64 x 48 pixels. Each shows a cat or a dog."""
     return {
         'images': [{'id': i, 'file_name': f'{i}.jpg', 'width': 64, 'height': 48}
                    for i in (1, 2, 3)],
@@ -40,14 +40,15 @@ class FolderTest(unittest.TestCase):
 
 class AnnotationsTest(FolderTest):
     def read(self, change, crowds=False, size_of=lambda image: image.size):
-        """(file, notes, objects) of the data after `change`."""
+        """Changes the data and reads it. Returns (file, notes, objects)."""
         root = data()
         change(root)
         [file], notes = annotations.read([self.write('annotations.json', root)])
         return file, notes, annotations.objects(file, size_of, crowds)
 
     def first(self, **values):
-        """The first object where the first annotation has these values, and the note."""
+        """Reads the data after setting these values in the first annotation. Returns the first
+        object and the note."""
         _, _, found = self.read(lambda root: root['annotations'][0].update(values))
         return found.found[0], found.note('f').removeprefix('f: ')
 
@@ -67,7 +68,7 @@ class AnnotationsTest(FolderTest):
                          [(1, 2), (2, 1), (3, 2)])
         self.assertEqual(found.found[0].outline, {'size': [48, 64], 'counts': [300, 2772]})
 
-    # A change of the data, and the line that says what is wrong.
+    # Each entry has a change of the data and the expected error message.
     WRONG = (
         (lambda r: r['images'][1].update(id=1), r'id 1 is of two images, 1\.jpg and 2\.jpg$'),
         (lambda r: r['categories'][1].update(id=1), 'id 1 is of two categories, cat and dog$'),
@@ -121,7 +122,7 @@ class AnnotationsTest(FolderTest):
                 annotations.read([self.write('annotations.json', text)])
 
     def contents(self, case):
-        """The objects of the file that has the case's values."""
+        """Returns the objects of a file with the values of the case."""
         root = {'images': [{'id': 1, 'file_name': '1.png', 'width': 64, 'height': 48}],
                 'annotations': [{'id': 5, 'image_id': 1, 'category_id': 2,
                                  'bbox': [10, 10, 20, 15]}],
@@ -172,7 +173,7 @@ class AnnotationsTest(FolderTest):
             root['annotations'][0].update(bbox=[50, 6, 20, 15])
         _, _, found = self.read(change, size_of=lambda image: image.size or (64, 48))
         self.assertEqual(found.found[0].box, (50, 6, 64, 21))
-        # Run lengths have a size of their own.
+        # The size of run lengths is stated beside them.
         runs = {'size': [48, 64], 'counts': [3072]}
         _, _, found = self.read(lambda root: (change(root), root['annotations'][1].update(
             segmentation=runs)))
@@ -215,7 +216,7 @@ class AnnotationsTest(FolderTest):
         self.assertRegex('\n'.join(notes), '^[^\n]*category pets is left out[^\n]*$')
         file, notes, _ = self.read(change('birds'))
         self.assertEqual((len(file.categories), notes), (3, []))
-        # One that has annotations in the part that is held out is a class.
+        # A category that has annotations in the held-out part counts as a class.
         paths = []
         for name, category in (('a.json', 1), ('b.json', 0)):
             root = data()
@@ -226,13 +227,13 @@ class AnnotationsTest(FolderTest):
         self.assertEqual(([len(file.categories) for file in files], notes), ([3, 3], []))
 
     def test_a_parent_may_have_the_name_of_its_only_child(self):
-        """Roboflow names the parent after the project."""
+        """Roboflow gives the parent category the name of the project."""
         file, _, _ = self.read(lambda root: root.update(
             categories=[{'id': 0, 'name': 'cat', 'supercategory': 'none'},
                         {'id': 1, 'name': 'cat', 'supercategory': 'cat'},
                         {'id': 2, 'name': 'dog', 'supercategory': 'cat'}]))
         self.assertEqual(list(file.categories), [1, 2])
-        # In COCO a person is its own parent.
+        # In COCO, the category person is its own parent.
         file, _, _ = self.read(lambda root: root['categories'].append(
             {'id': 3, 'name': 'person', 'supercategory': 'person'}))
         self.assertEqual(list(file.categories), [1, 2, 3])
@@ -240,7 +241,8 @@ class AnnotationsTest(FolderTest):
 
 class LayoutsTest(FolderTest):
     def lay_out(self, files, file_name='1.jpg'):
-        """A folder that has these files, each json with one image but for info.json."""
+        """Returns a new folder with these files. Each JSON file contains one image, except
+        info.json."""
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
         root = data(images=[{'id': 1, 'file_name': file_name}], annotations=[])
         for name in files:

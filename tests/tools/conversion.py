@@ -1,4 +1,4 @@
-"""Runs convert_checkpoint.py on small checkpoints and looks at what it writes."""
+"""Runs convert_checkpoint.py on small checkpoints and reads the files that it writes."""
 
 import contextlib
 import hashlib
@@ -22,7 +22,7 @@ CLASSIFIER = Network('CLASSIFICATION', SMALL, 10)
 
 
 class ConvertTest(unittest.TestCase):
-    """Runs the program in a folder of its own."""
+    """Runs convert_checkpoint.py in a temporary folder for each test."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -33,8 +33,8 @@ class ConvertTest(unittest.TestCase):
         self.arrays = parameters(expected_tensors(CLASSIFIER))
 
     def run_it(self, data, *flags):
-        """Its exit status for a file of these bytes, or for a path; sets self.printed and
-        self.error."""
+        """Converts a file of these bytes, or an existing path. Returns the exit status. Sets
+        self.printed and self.error."""
         if isinstance(data, bytes):
             self.file.write_bytes(data)
         self.given = self.file if isinstance(data, bytes) else data
@@ -57,7 +57,7 @@ class ConvertTest(unittest.TestCase):
         self.weights = read_safetensors(memoryview(weights))
 
     def assert_converted(self, arrays, dtype='F32'):
-        """The weights are the arrays, which are fp32, in `dtype`."""
+        """Expects that the written weights are `arrays`, converted from fp32 to `dtype`."""
         self.assertEqual(self.weights.keys(), arrays.keys())
         for name, array in arrays.items():
             self.assertEqual((self.weights[name].dtype, self.weights[name].shape),
@@ -77,13 +77,14 @@ class ConvertTest(unittest.TestCase):
 
 
 class StrangerTest(ConvertTest):
-    """Converts what people bring."""
+    """Converts checkpoints in the forms that users have."""
 
     def saved(self, **beside):
         return checkpoints.zip_file({'state_dict': self.state(), **beside})
 
     def named(self, prefix='', arrays=None):
-        """The tensors under a prefix; each call's storages have other numbers."""
+        """Returns the tensors with a prefix before their names. Each call uses new storage
+        numbers."""
         self.numbers = getattr(self, 'numbers', 0) + 1000
         return {prefix + name: checkpoints.tensor(str(self.numbers + i), array) for i, (name, array)
                 in enumerate((arrays or self.arrays).items())}
@@ -92,7 +93,7 @@ class StrangerTest(ConvertTest):
         return {name: np.zeros_like(array) for name, array in self.arrays.items()}
 
     def hugging_face(self, name='hub', **config):
-        """A folder with config.json and model.safetensors."""
+        """Returns a folder with config.json and model.safetensors."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         (folder / 'config.json').write_text(json.dumps(config))

@@ -332,7 +332,7 @@ class OverwriteTest(ConvertTest):
             self.assertFalse((self.out / 'config.textproto').exists())
             written.append(path.name)
             replace(part, path)
-        for flags in ((), ('--force',)):  # Over a model that is there too.
+        for flags in ((), ('--force',)):  # With --force, a model already exists.
             with mock.patch('os.replace', watched):
                 self.convert(checkpoints.zip_file(self.state()), *HEADS, *flags)
             self.assertEqual(written, ['model.safetensors', 'labels.txt', 'config.textproto'])

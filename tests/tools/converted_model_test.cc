@@ -21,13 +21,15 @@ namespace fs = std::filesystem;
 
 using ::testing::ElementsAre;
 
-constexpr int kSide = 96;  // Pixels of the test picture.
+// The width and height of the test picture in pixels.
+constexpr int kSide = 96;
 
-// Model directories that tools/convert_checkpoint.py made of checkpoints with
-// deterministic parameters.
+// Reads model directories that tools/convert_checkpoint.py has written. The
+// checkpoints have deterministic parameters.
 class ConvertedModelTest : public testing::Test {
  protected:
-  // A copy, as the server follows no link out of a model's folder.
+  // Copies the model's folder and reads the copy, because the server does not
+  // follow links out of a model's folder.
   absl::StatusOr<repository::ModelDirectory> Read(const std::string& task) {
     const fs::path copy = fs::path(testing::TempDir()) / task;
     fs::create_directories(copy);
@@ -39,7 +41,7 @@ class ConvertedModelTest : public testing::Test {
     return repository::ReadModelDirectory({copy.string(), copy.string()});
   }
 
-  // The file has all and only the model's tensors, bit by bit.
+  // Expects that the weights file has exactly the model's tensors, bit for bit.
   void ExpectDeterministicWeights(const repository::ModelDirectory& directory) {
     const auto file =
         weights::SafetensorsFile::Open(directory.weights_paths.front());
@@ -59,7 +61,7 @@ class ConvertedModelTest : public testing::Test {
     }
   }
 
-  // The loaded model's answer to a grey picture.
+  // Loads the model and returns its answer to a grey picture.
   absl::StatusOr<model::Result> Answer(
       const repository::ModelDirectory& directory) {
     auto model =

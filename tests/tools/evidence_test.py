@@ -1,4 +1,4 @@
-"""What decides where tensors' shapes do not tell: row C1 of the checkpoints that people bring."""
+"""Tests which network a checkpoint has if the shapes of its tensors fit several networks."""
 
 import dataclasses
 import math
@@ -97,7 +97,8 @@ class C1EvidenceTest(StrangerTest):
         for windows in ((112, 56), (50, 25)):
             value = checkpoints.mmengine(checkpoints.tensors(arrays), ['a'] * 5)
             value['meta']['cfg'] = mmengine_config('t', windows)
-            self.convert(checkpoints.zip_file(value), '--force')  # The heads stand there too.
+            # The file also contains the numbers of heads.
+            self.convert(checkpoints.zip_file(value), '--force')
             self.assertIn('  num_heads: [1, 1, 8, 16]\n  windows: [{}, {}]\n'.format(*windows),
                           self.config)
         self.convert(checkpoints.zip_file(value), '--force', '--windows', '8,4', *HEADS)
@@ -137,7 +138,8 @@ class C1EvidenceTest(StrangerTest):
         self.assertEqual(set(statuses), {0, 2})
 
     def test_a_configuration_of_ours_beside_config_json(self):
-        """It may say how the model is served; what describes the network is not united."""
+        """This configuration may say how the model is served. It must not describe the network,
+        because config.json does that."""
         folder = self.hugging_face(model_type='mambavision', num_heads=[2, 4, 8, 16],
                                    window_size=[8, 8, 12, 6])
         own = folder / 'config.textproto'
@@ -157,7 +159,7 @@ class C1EvidenceTest(StrangerTest):
             own.write_text(text)
             self.assert_refused(folder, 'config.textproto beside config.json: (backbone|input): '
                                 'expected only batching, default_for_task, precision, weights')
-        own.write_text(complete)  # It stands by itself, and config.json is not needed.
+        own.write_text(complete)  # A complete config.textproto needs no config.json.
         self.again(folder)
         self.assertIn('by config.textproto variant custom', self.printed)
 

@@ -1,5 +1,5 @@
-"""Exported networks give our logits in ONNX Runtime: those that the engine's tests list, those of
-tools/pytorch, and Vim's as it is defined here once more."""
+"""Tests that exported networks give the right logits in ONNX Runtime. The logits are compared with
+those in the engine's tests, with tools/pytorch, and with Vim as this file defines it."""
 
 import contextlib
 import dataclasses
@@ -46,7 +46,7 @@ OPEN_WEIGHTS = ROOT / 'tests/testing/testdata/open_weights'
 VMAMBA = dict(dim=8, depths=(1, 1, 2, 1), ratio=2)
 SMALL = Backbone(dim=16, in_dim=8, depths=(1, 1, 5, 3), layer_scale=True)
 CONFIG = Config(num_heads=(4, 8), windows=(4, 2), picture={'size': 96})
-# Forms of the small model, by their names in the engine's tests.
+# The variants of the small model, by their names in the engine's tests.
 FORMS = {
     'MambaVision': dict(tokens='NONE'), 'SfMamba': {},
     'BeforeAttention': dict(discard='BEFORE_ATTN'), 'AfterAttention': dict(discard='AFTER_ATTN'),
@@ -63,7 +63,7 @@ LISTED = re.compile(r'\{"(\w+)",[^"]*?\{([-\d.f,\s]{150,}?)\}\}', re.DOTALL)
 
 
 def listed_logits():
-    """The two images' logits by form."""
+    """Returns the logits of two images by variant."""
     text = ''.join((ROOT / 'tests/model' / name).read_text()
                    for name in ('expected_logits.cc', 'ablations_test.cc'))
     return {name: np.array([float(x.strip(' \nf')) for x in numbers.split(',')]).reshape(2, 10)
@@ -91,7 +91,7 @@ def run(proto, values):
 
 
 def export(*args):
-    """(exit status, what is printed, what is printed as errors)."""
+    """Runs export_onnx.py. Returns (exit status, output, errors)."""
     output, error = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(error):
         status = export_onnx.main([*map(str, args)])
@@ -104,7 +104,7 @@ def arrays(network):
 
 
 def open_model(name):
-    """A small network of tests/testing/testdata/open_weights."""
+    """Returns a small network of tests/testing/testdata/open_weights."""
     found = read_state_dict(read_files(OPEN_WEIGHTS / f'{name}.safetensors').value).tensors
     family = open_names.family_of(found.keys())
     activation = '' if 'mambaout' not in name else 'silu' if name.endswith('silu') else 'gelu'
@@ -114,7 +114,8 @@ def open_model(name):
 
 
 class VimReference:
-    """Vim in PyTorch, step by step as its paper says: residual and hidden apart."""
+    """Computes Vim in PyTorch, step by step as in its paper. The residual and the hidden state are
+    separate."""
 
     def __init__(self, tensors, tokens):
         self.t = {key: torch.tensor(value) for key, value in tensors.items()}
@@ -189,7 +190,8 @@ class ExportTest(unittest.TestCase):
         self.assertLessEqual(check.difference(got, expected), check.TOLERANCE)
 
     def assert_agrees(self, model):
-        """With tools/pytorch, at two sizes and with batches of 1 and 3."""
+        """Compares the exported model with tools/pytorch, at two sizes and with batches of 1 and
+        3."""
         protos = [export_onnx.network(model), *(head for _, head in export_onnx.roi_heads(model))]
         paths = [self.folder / f'{i}.onnx' for i in range(len(protos))]
         for path, proto in zip(paths, protos):

@@ -1,4 +1,5 @@
-"""Reads the cases that also test the server's reader of Hugging Face's folders."""
+"""Tests the converter with the cases that also test the server's reader of Hugging Face's
+folders."""
 
 import json
 import pathlib
@@ -22,7 +23,7 @@ def parsed(name, given):
 
 
 def read(case):
-    """(what the converter finds in the case's folder, its warnings)."""
+    """Returns (what the converter finds in the case's folder, its warnings)."""
     row = case.get('row', 't')
     backbone = SMALL if row == CUSTOM else find_row(f'mamba_vision_{row}')[0].backbone
     network = Network('CLASSIFICATION', backbone, 3)

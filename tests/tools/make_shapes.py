@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Draws circles, crosses, squares and triangles on photographs, to try training with.
+"""Draws circles, crosses, squares and triangles on photographs, as data for trying the training.
 
     make_shapes.py --out shapes --count 60
     make_shapes.py --out held_out --count 40 --part held_out
 
 OUT receives images/, annotations.json (COCO's boxes and polygons), maps/ and labels.txt.
-The two parts have other photographs, of client/samples. Needs Pillow and NumPy.
+The two parts use different photographs of client/samples. Needs Pillow and NumPy.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw
 
 SAMPLES = pathlib.Path(__file__).absolute().parents[2] / 'client/samples'
 SIZES = ((400, 300), (300, 400), (360, 360))
-FINE = 3  # Pixels are drawn as so many a side, for smooth edges.
+FINE = 3  # Shapes are drawn this many times larger and then reduced, for smooth edges.
 
 
 def turned(points, angle):
@@ -32,7 +32,7 @@ def regular(count):
 
 
 _CROSS = [(0.33, 1), (0.33, 0.33), (1, 0.33)]
-OUTLINES = {  # Around the origin, within a circle of about 1.
+OUTLINES = {  # The outlines lie around the origin, in a circle of radius 1 or a little more.
     'circle': regular(40),
     'cross': [point for k in range(4) for point in turned(_CROSS, -k * math.pi / 2)],
     'square': regular(4),
@@ -41,7 +41,7 @@ OUTLINES = {  # Around the origin, within a circle of about 1.
 
 
 def background(rng, photographs, size):
-    """A cut of a photograph."""
+    """Returns a random part of a photograph, resized to `size`."""
     photo = photographs[rng.integers(len(photographs))]
     scale = min(photo.size[0] / size[0], photo.size[1] / size[1]) * rng.uniform(0.5, 1)
     cut = [side * scale for side in size]
@@ -55,7 +55,8 @@ def box_of(points):
 
 
 def place(rng, size, taken):
-    """(name, points) of a shape that lies on the picture, apart from others; or None."""
+    """Returns (name, points) of a random shape in the picture. Returns None if the shape would
+    overlap another shape."""
     name = list(OUTLINES)[rng.integers(len(OUTLINES))]
     radius = min(size) * math.exp(rng.uniform(math.log(0.07), math.log(0.25)))
     centre = [rng.uniform(radius, side - radius) for side in size]
@@ -67,7 +68,7 @@ def place(rng, size, taken):
 
 
 def picture(rng, photographs):
-    """An image, its map, and (name, points) of what is on it."""
+    """Returns an image, its map, and (name, points) of each shape."""
     size, taken = SIZES[rng.integers(len(SIZES))], []
     shapes = filter(None, [place(rng, size, taken) for _ in range(rng.integers(2, 7))])
     shapes = list(shapes)
@@ -84,7 +85,7 @@ def picture(rng, photographs):
 
 
 def write(out, count, photographs, seed=0):
-    """Writes the folder of `count` pictures."""
+    """Writes the folder with `count` pictures."""
     rng, annotations, images = np.random.default_rng(seed), [], []
     for folder in ('images', 'maps'):
         (out / folder).mkdir(parents=True, exist_ok=True)

@@ -30,12 +30,13 @@ def parameters(tensors, prefix=''):
 
 
 def entries(tensors):
-    """With num_batches_tracked, one beside each running_var."""
+    """Returns the number of tensors, including a num_batches_tracked for each running_var."""
     return len(tensors) + sum(name.endswith('running_var') for name in tensors)
 
 
 class CountTest(unittest.TestCase):
-    """The counts of docs/network.md and docs/heads.md, taken from real modules."""
+    """The expected counts are those of docs/network.md and docs/heads.md. They were taken from real
+    modules."""
 
     def test_classifiers(self):
         for name, count, total in (
@@ -68,7 +69,8 @@ class CountTest(unittest.TestCase):
         for name, count, head in (('t', 335, 30_588_054), ('s', 368, 31_497_366),
                                   ('b', 439, 33_315_990), ('l3_512_21k', 684, 40_590_486)):
             tensors = expected_tensors(network(name, 'SEGMENTATION'))
-            self.assertEqual(entries(tensors) + 8, count)  # auxiliary_head has 8.
+            # The 8 tensors of auxiliary_head are not read.
+            self.assertEqual(entries(tensors) + 8, count)
             self.assertEqual(parameters(tensors, 'decode_head.'), head)
 
 
@@ -101,7 +103,8 @@ class ReadTest(unittest.TestCase):
     def test_the_rank_of_an_odd_width_is_rounded_up(self):
         odd = Backbone(18, 8, (1, 1, 1, 1), True)
         tensors = expected_tensors(Network('CLASSIFICATION', odd, 7))
-        mixer = 'levels.2.blocks.0.mixer.'  # Of width 72, which is 4.5 times 16.
+        # The width is 72, which is 4.5 times 16.
+        mixer = 'levels.2.blocks.0.mixer.'
         self.assertEqual(tensors[mixer + 'dt_proj.weight'], (36, 5))
         self.assertEqual(tensors[mixer + 'x_proj.weight'], (5 + 2 * 8, 36))
 

@@ -1,4 +1,5 @@
-"""MambaVision's official files and their usual re-savings, at their true shapes."""
+"""Tests MambaVision's official files, and forms in which they are often saved again. The tensors
+have their true shapes."""
 
 import contextlib
 import io
@@ -16,7 +17,7 @@ from checkpoint.opened import open_checkpoint
 from checkpoint.tensor import CheckpointError
 from checkpoint.variants import default_windows, find_row
 
-# By row: the name of the file, of the repository, of the model in its package.
+# The names of the file, of the repository and of the model in its package, by variant.
 CLASSIFIERS = {
     't': ('mambavision_tiny_1k', 'MambaVision-T-1K', 'mamba_vision_T'),
     't2': ('mambavision_tiny2_1k', 'MambaVision-T2-1K', 'mamba_vision_T2'),
@@ -52,7 +53,7 @@ def counters(shapes):
 
 
 def timm(state, arch, **more):
-    """As timm's saver writes it: half of the file is the optimizer's."""
+    """Returns a checkpoint in timm's form. Half of it belongs to the optimizer."""
     arguments = {'model': arch, 'input_size': None, 'crop_pct': 0.875, 'amp': True}
     return {'epoch': 299, 'arch': arch, 'state_dict': checkpoints.ordered(state), 'version': 2,
             'optimizer': {'state': {0: {'exp_avg': sparse.views({'a': (9, 9)}, first=9000)['a']}}},
@@ -61,7 +62,7 @@ def timm(state, arch, **more):
 
 
 def config(row, **more):
-    """Hugging Face's config.json, in its short form."""
+    """Returns the contents of Hugging Face's config.json in its short form."""
     row = find_row(f'mamba_vision_{row}')[0]
     backbone = row.backbone
     name = 'MambaVisionModelForImageClassification'
@@ -75,7 +76,7 @@ def config(row, **more):
 
 
 def mmengine_config(row, windows, kind='MM_mamba_vision'):
-    """The text that mmengine keeps of a configuration."""
+    """Returns the text of a configuration as mmengine saves it."""
     row = find_row(f'mamba_vision_{row}')[0]
     return f'''\
 auto_scale_lr = dict(base_batch_size=16, enable=False)
@@ -103,7 +104,8 @@ model = dict(
 
 
 def epoch_file(state, classes, row, windows):
-    """What mmengine's runner saves after an epoch, of a schedule with MultiStepLR."""
+    """Returns the checkpoint that mmengine's runner saves after an epoch. The schedule has a
+    MultiStepLR."""
     value = checkpoints.mmengine(state, classes)
     value['meta']['cfg'] = mmengine_config(row, windows)
     milestones = checkpoints.Call('collections.Counter', ({27: 1, 33: 1},))
@@ -156,11 +158,12 @@ class FileTest(OfficialTest):
             sparse.write_zip(path, timm(state, arch))
             opened = self.assert_is(path, f'mamba_vision_{row}', expected)
             self.assertIn(f'by arch {arch} and args.model {arch}; windows', opened.evidence)
-            # The arguments are of training, whose pictures are cropped otherwise.
+            # The arguments describe the training, in which pictures are cropped in another way.
             self.assertEqual(opened.choice.picture, {})
 
     def test_classifiers_without_arch(self):
-        """The weights alone tell no family; the file's name tells what only windows tell."""
+        """The weights alone do not tell the family, so --tokens is needed. The file's name tells
+        the windows."""
         for row, (file, _, _), expected, shapes in self.each_classifier():
             path = self.folder / f'{file}.pth.tar'
             sparse.write_zip(path, {'state_dict': sparse.views(shapes)})
@@ -237,7 +240,7 @@ class FileTest(OfficialTest):
 
 
 class ResavedTest(OfficialTest):
-    """The tiny classifier as other programs save it again."""
+    """Reads the tiny classifier in the forms in which other programs save it."""
 
     def setUp(self):
         super().setUp()
@@ -306,7 +309,7 @@ class ResavedTest(OfficialTest):
         self.assert_tiny(folder)
 
     def test_a_folder_of_timms(self):
-        """As timm puts its models on a hub: names without a prefix, another config.json."""
+        """timm publishes models with tensor names without a prefix and with another config.json."""
         folder = self.folder / 'timm'
         folder.mkdir()
         pretrained = {'input_size': [3, 224, 224], 'crop_pct': 1.0, 'crop_mode': 'center',
@@ -319,7 +322,8 @@ class ResavedTest(OfficialTest):
         self.assertEqual(opened.choice.picture, {})
 
     def test_a_cache_of_hugging_faces(self):
-        """A snapshot holds links to files without suffixes; its name says nothing."""
+        """A snapshot contains links to files without suffixes. The snapshot's name has no
+        meaning."""
         names = {str(i): f'label {i}' for i in range(1000)}
         blobs = self.folder_of('blobs', 't', id2label=names)
         (blobs / 'config.json').rename(blobs / '0a1b')

@@ -1,4 +1,5 @@
-"""MambaOut, EfficientViM and VMamba are known by their tensors, under each of their names."""
+"""Tests that MambaOut, EfficientViM and VMamba are recognized by their tensors, with each of the
+names in use."""
 
 import json
 import pathlib
@@ -23,14 +24,14 @@ def state_of(name):
 
 
 def read(name):
-    """(family, shapes by the network's own names) of a fixture."""
+    """Returns (family, shapes by the network's own names) of a fixture."""
     tensors = state_of(name)
     family = family_of(tensors.keys())
     return family, {key: tensor.shape for key, tensor in own_names(family, tensors).items()}
 
 
 def mambaout(**changed):
-    """What decides of test_mambaout's tensors, and a few more."""
+    """Returns the shapes of test_mambaout that decide which network it is, and a few more."""
     shapes = {'head.fc.weight': (2, 256), 'stem.conv1.weight': (8, 3, 3, 3)}
     for k, (width, depth) in enumerate(zip((16, 32, 48, 64), (1, 1, 3, 1))):
         for j in range(depth):

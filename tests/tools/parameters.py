@@ -1,4 +1,4 @@
-"""Deterministic parameters, the same that the C++ tests make for a key and a shape."""
+"""Makes deterministic parameters. The C++ tests make the same values for a key and a shape."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def _noise(key, count):
-    """`count` numbers in [-1, 1) by splitmix64, seeded with the key's FNV-1a hash."""
+    """Returns `count` numbers in [-1, 1) from splitmix64, whose seed is the key's FNV-1a hash."""
     seed = 0xcbf29ce484222325
     for byte in key.encode():
         seed = ((seed ^ byte) * 0x100000001b3) % 2**64
@@ -20,7 +20,7 @@ def _noise(key, count):
 
 
 def parameter(key, shape):
-    """The float32 parameter of this key and shape."""
+    """Returns the float32 parameter with this key and shape."""
     u = _noise(key, math.prod(shape)).reshape(shape)
     if key.endswith('running_var'):
         values = 1 + 0.25 * u

@@ -19,7 +19,7 @@ def read(code):
 
 
 class Makes:
-    """Pickles as a call of `function`."""
+    """An object whose pickle is a call of `function`."""
 
     def __init__(self, function, *args):
         self.call = function, args
@@ -30,7 +30,7 @@ class Makes:
 
 class NamesTest(unittest.TestCase):
     def test_the_list_of_names_is_exactly_this(self):
-        # Another name is another way into the process that reads a stranger's file.
+        # Every further name would be a risk, because the process reads files of strangers.
         self.assertEqual(set(pickle_reader.FUNCTIONS), {
             'collections.OrderedDict', 'argparse.Namespace', 'torch.Size',
             'torch._utils._rebuild_tensor',
@@ -46,7 +46,7 @@ class NamesTest(unittest.TestCase):
 
 
 class UnknownTest(unittest.TestCase):
-    """Every pickle here would leave a mark if any of it ran."""
+    """If any code in these pickles ran, it would create a file, and the test would fail."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -60,7 +60,7 @@ class UnknownTest(unittest.TestCase):
             read(code)
 
     def assert_dropped(self, code, name):
-        """What the pickle holds stands for a value of this name."""
+        """Expects that reading drops the pickle's value and keeps its name."""
         value = read(code)
         self.assertIsInstance(value, pickle_reader.Dropped)
         self.assertEqual(value.name, name)
@@ -174,7 +174,8 @@ class DamageTest(unittest.TestCase):
         depth = 300_000
         value = read(b']' * depth + b'a' * (depth - 1) + b'.')
         self.assertIsInstance(value[0][0], list)
-        self.assertEqual(read(b'}' + b')' + b'\x85' * depth + b'K\x01s.'), {})  # As a key.
+        # The deep value is a key.
+        self.assertEqual(read(b'}' + b')' + b'\x85' * depth + b'K\x01s.'), {})
 
     def test_endless_operations(self):
         with mock.patch.object(pickle_reader, 'MAX_OPERATIONS', 1000):

@@ -1,4 +1,5 @@
-"""Checkpoints of their true sizes that take no room: the tensors' data are holes in the file."""
+"""Makes checkpoints of the true size that take no disk space. The tensors' data are holes in the
+file."""
 
 import json
 import math
@@ -9,7 +10,7 @@ from checkpoints import SIZES, Storage, View, _Pickler, pickled
 
 
 def views(shapes, dtype='F32', first=0):
-    """A View by name for each shape, storages numbered from `first`."""
+    """Returns a View for each shape, by name. The storages are numbered from `first`."""
     def hole(number, shape):
         return Storage(str(number), dtype, range(math.prod(shape) * SIZES[dtype]))
     return {name: View(hole(first + i, shape), shape)
@@ -19,7 +20,7 @@ def views(shapes, dtype='F32', first=0):
 def _add_hole(archive, name, size):
     info = zipfile.ZipInfo(name)
     info.file_size = info.compress_size = size
-    info.CRC = 0  # Not that of the hole: for whoever reads it.
+    info.CRC = 0  # This is wrong, so reading the hole would fail.
     info.header_offset = archive.fp.tell()
     archive.fp.write(info.FileHeader())
     archive.fp.seek(size, 1)
@@ -28,7 +29,7 @@ def _add_hole(archive, name, size):
 
 
 def write_zip(path, value):
-    """As checkpoints.zip_file, of Views that views() made."""
+    """Writes a file like checkpoints.zip_file(). The tensors must be Views that views() made."""
     pickler = _Pickler(False)
     pickle = pickled(value, pickler)
     with zipfile.ZipFile(path, 'w') as archive:

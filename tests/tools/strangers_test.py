@@ -1,5 +1,5 @@
-"""The kinds of checkpoints that people bring; each class is a row of their table, C2 to C7
-(C1: evidence_test.py)."""
+"""Tests the forms of checkpoints that users have. Each class tests one form. evidence_test.py tests
+one more."""
 
 import json
 import shutil
@@ -63,7 +63,7 @@ class C3WrappersTest(StrangerTest):
                        'module', 'generator'):
             self.again(checkpoints.zip_file({'epoch': 3, holder: self.named('module.')}), *SWAP)
             self.assertIn(f'; weights: {holder}; prefix module.\n', self.printed)
-        # What is under a holder's name, but no network, is not taken for one.
+        # An entry that may hold weights is ignored if it contains no network.
         others = {'params': {'scale': checkpoints.tensor('p', np.ones(3))}}
         self.again(checkpoints.zip_file({**others, 'generator': self.named()}), *SWAP)
         self.assertIn('; weights: generator\n', self.printed)
@@ -196,7 +196,7 @@ class C5FoldersTest(StrangerTest):
 class C6LabelsTest(StrangerTest):
     def test_hugging_faces_labels(self):
         names = [f'tench, Tinca {i}' for i in range(10)]
-        config = {'model_type': 'mambavision',  # Its numbers count, not its order.
+        config = {'model_type': 'mambavision',  # The numbers are the classes, in any order.
                   'id2label': {str(i): names[i] for i in reversed(range(10))}}
         self.again(self.hugging_face(**config), *HEADS)
         self.assertEqual(self.labels, names)
@@ -204,7 +204,7 @@ class C6LabelsTest(StrangerTest):
             folder = self.hugging_face(**{**config, 'id2label': wrong})
             self.assertEqual(self.run_it(folder, *HEADS, '--force'), 2)
             self.assertIn('config.json: id2label', self.error)
-            (folder / 'labels.txt').write_text('a\n' * 10)  # It replaces them.
+            (folder / 'labels.txt').write_text('a\n' * 10)  # labels.txt replaces the wrong labels.
             self.again(folder, *HEADS)
             (folder / 'labels.txt').unlink()
 

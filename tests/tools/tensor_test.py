@@ -52,13 +52,16 @@ def bits(value):
 class ConvertTest(unittest.TestCase):
     def test_bfloat16_rounds_to_nearest_even(self):
         self.assertEqual(bits(1.0), 0x3f80)
-        self.assertEqual(bits(1 + 2**-8), 0x3f80)           # A tie, down to even.
-        self.assertEqual(bits(1 + 3 * 2**-8), 0x3f82)       # A tie, up to even.
+        # A tie is rounded down to the even number.
+        self.assertEqual(bits(1 + 2**-8), 0x3f80)
+        # A tie is rounded up to the even number.
+        self.assertEqual(bits(1 + 3 * 2**-8), 0x3f82)
         self.assertEqual(bits(1 + 2**-8 + 2**-20), 0x3f81)
         self.assertEqual(bits(-0.0), 0x8000)
         self.assertEqual(bits(1e-45), 0)
         self.assertEqual(bits(np.inf), 0x7f80)
-        self.assertEqual(bits(3.4e38), 0x7f80)              # Beyond the largest.
+        # The value exceeds the largest one.
+        self.assertEqual(bits(3.4e38), 0x7f80)
 
     def test_every_bfloat16_comes_back(self):
         every = np.arange(2**16, dtype=np.uint16)
@@ -88,11 +91,13 @@ class ConvertTest(unittest.TestCase):
         self.assertTrue(np.isnan(convert(np.float64([np.nan]), 'F64', 'F32')).all())
 
     def test_doubles_are_rounded_once(self):
-        # To float32 first, this would be a tie and fall to even.
+        # If this number were rounded to float32 first, it would become a tie and be rounded to
+        # even.
         value = 1 + 2**-8 + 2**-40
         self.assertEqual(int(convert(np.float64([value]), 'F64', 'BF16')[0]), 0x3f81)
         self.assertEqual(int(convert(np.float64([-value]), 'F64', 'BF16')[0]), 0xbf81)
-        # Of float32's two neighbours the odd one: its last bit says that there was more.
+        # The first rounding must give the odd one of float32's two neighbours. Its last bit tells
+        # the second rounding that bits were lost.
         above = 1 + 2**-8 + 2**-23 - 2**-40
         self.assertEqual(int(convert(np.float64([above]), 'F64', 'BF16')[0]), 0x3f81)
         below = 1 + 3 * 2**-8 - 2**-40

@@ -74,7 +74,8 @@ class ReadTest(unittest.TestCase):
             read(pickled(checkpoints.LEGACY_MAGIC) + pickled(1001) + evil.code)
 
     def test_a_storage_of_an_unknown_type(self):
-        """Its tensors are dropped; the older format cannot tell where the next storage is."""
+        """The tensors of this storage are dropped. The older format is refused, because the
+        position of the next storage is unknown."""
         values = {'a': View(Storage('0', 'Q8', bytes(4)), (4,)), 'b': tensor('1', np.zeros(2))}
         found = read(zip_file(values))
         self.assertEqual(found['a'].name, 'torch.QInt8Storage')
@@ -163,7 +164,7 @@ class ZipTest(unittest.TestCase):
         self.assert_refused(file.getvalue(), 'not one that torch.save wrote')
 
     def test_entries_that_share_their_bytes(self):
-        """A directory whose many entries all claim the same large place."""
+        """The archive's directory has many entries that refer to the same large block."""
         file = io.BytesIO()
         with zipfile.ZipFile(file, 'w') as archive:
             archive.writestr('model/data.pkl', bytes(5000))
@@ -207,7 +208,7 @@ class LegacyTest(unittest.TestCase):
 
 class MutationTest(unittest.TestCase):
     def test_any_damage_is_an_error_or_none(self):
-        """Whatever bytes change, reading ends, by CheckpointError alone if not well."""
+        """For any changed bytes, reading must succeed or raise CheckpointError."""
         value = checkpoints.mmengine(checkpoints.tensors(
             {'a': np.arange(20, dtype=np.float32).reshape(4, 5), 'b': np.float16([1, 2])}), ['c'])
         chance = random.Random(5)

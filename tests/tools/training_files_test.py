@@ -1,4 +1,5 @@
-"""What training reads without PyTorch: labels, the folders of a classifier, the classes of maps."""
+"""Tests what training reads without PyTorch: labels, folders of classifiers, and classes of
+maps."""
 
 import json
 import pathlib
@@ -52,7 +53,8 @@ class ClassFoldersTest(FolderTest):
                 self.write(f'{folder}/{i}.jpg')
 
     def found(self):
-        """(labels, folders that pictures to learn from and held out stand in) of DATA."""
+        """Reads DATA. Returns its labels, the folders with training pictures, and the folders with
+        held-out pictures."""
         found = open_folders(self.folder)
         for paths in (found.train, found.held_out or ()):
             self.assertTrue(all(path.parent.name == found.labels[k] for path, k in paths))

@@ -1,4 +1,4 @@
-"""Checkpoints of tools/pytorch, whose models stand on EfficientNet-Lite0's layers."""
+"""Tests checkpoints of tools/pytorch for models that use the first layers of EfficientNet-Lite0."""
 
 import numpy as np
 
@@ -16,7 +16,8 @@ HEADS = ('--num_heads', '3,6')
 
 class TrunkTest(ConvertTest):
     def checkpoint(self, network, **more):
-        """What training.py writes of a student and of its helpers `more`."""
+        """Returns the checkpoint that training.py writes for a student. `more` are its additional
+        tensors."""
         self.arrays = parameters(expected_tensors(network))
         state = checkpoints.tensors({**{f'model.{k}': v for k, v in self.arrays.items()},
                                      'model.norm.num_batches_tracked': np.int64(4), **more})

@@ -1,4 +1,5 @@
-"""VMamba's checkpoints, of its authors, of mmdetection and mmsegmentation, and of Hugging Face."""
+"""Tests VMamba's checkpoints in the forms of its authors, of mmdetection and mmsegmentation, and of
+Hugging Face."""
 
 import json
 
@@ -48,7 +49,7 @@ num_classes: 5
         self.assert_converted(self.arrays)
 
     def older(self):
-        """The arrays by the names, and in the shapes, of older files."""
+        """Returns the arrays with the names and shapes of older files."""
         old = {}
         for name, array in self.arrays.items():
             if '.blocks.' in name:
@@ -71,7 +72,7 @@ num_classes: 5
             self.assert_converted(self.arrays)
 
     def hugging_face(self, **config):
-        """A folder as Hugging Face's repositories have it."""
+        """Returns a folder in the layout of Hugging Face's repositories."""
         folder = self.folder / 'hub'
         folder.mkdir(exist_ok=True)
         (folder / 'config.json').write_text(json.dumps(dict(dict(

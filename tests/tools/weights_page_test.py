@@ -1,4 +1,4 @@
-"""docs/weights.md lists every official file as it is."""
+"""Tests that docs/weights.md describes every official file correctly."""
 
 import math
 import pathlib
@@ -13,7 +13,7 @@ PAGE = pathlib.Path(__file__).parents[2] / 'docs/weights.md'
 
 
 def size(text):
-    """Bytes of a text such as "1.17 GB"."""
+    """Returns the number of bytes that a text such as "1.17 GB" means."""
     value, unit = re.fullmatch(r'([\d.]+) (MB|GB)', text).groups()
     return float(value) * {'MB': 1e6, 'GB': 1e9}[unit]
 
@@ -27,7 +27,7 @@ class PageTest(unittest.TestCase):
         self.checked = set()
 
     def check(self, repository, row, task, classes):
-        """Checks a repository's weights, variant and windows; returns (how, file, input)."""
+        """Checks the repository's weights, variant and windows. Returns (how, file, input)."""
         how, file, weights, becomes, windows, given = self.rows[repository]
         variant = re.match(r'`(\w+)`', becomes)[1]
         expected = network(row, task, classes)

@@ -1,9 +1,9 @@
-"""Writes a small checkpoint of each task in another form and converts it.
+"""Writes small checkpoints in the forms of other programs and converts them.
 
     write_models.py DIR
 
-makes DIR/classification, DIR/detection, DIR/segmentation, DIR/trunk, DIR/vmamba and
-DIR/vmamba_detection: what converted_model_test loads in the server's own code.
+Creates DIR/classification, DIR/detection, DIR/segmentation, DIR/trunk, DIR/vmamba and
+DIR/vmamba_detection. converted_model_test loads them with the server's code.
 """
 
 import pathlib
@@ -58,7 +58,8 @@ VMAMBA = vmamba_tensors.Backbone(dim=16, ratio=2, depths=(1, 1, 2, 1))
 
 
 def vmamba():
-    """As its authors save a classifier, with an average."""
+    """Returns a classifier in the form of VMamba's authors. The averaged weights are in
+    `model_ema`."""
     arrays = parameters(expected_tensors(Network('CLASSIFICATION', VMAMBA, 10)))
     other = {name: np.zeros_like(array) for name, array in arrays.items()}
     return checkpoints.zip_file({
