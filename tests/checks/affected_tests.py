@@ -1,8 +1,8 @@
-"""Names the tests that what changed may break: affected_tests.py [REVISION]
+"""Prints the tests that recent changes may break: affected_tests.py [REVISION]
 
-Compares the working tree, new files included, with REVISION (HEAD) and prints the labels of the
-tests that depend on a changed file. Slow tests are left to a run of everything, unless they
-changed themselves; how many is said on standard error.
+Compares the working tree with REVISION (by default HEAD). New files are included. Prints the labels
+of the tests that depend on a changed file. A slow test is left out unless the test itself has
+changed. The number of omitted tests is printed to standard error.
 """
 
 import pathlib
@@ -11,14 +11,14 @@ import sys
 
 import sources
 
-# Tests that start servers or emulate a GPU for long, and the one that needs --config=cuda.
+# These tests start servers or emulate a GPU for a long time. The last one needs --config=cuda.
 SLOW = ('tests/deploy', 'tests/e2e', 'tests/gpu', 'tests/kernels/cuda:compile_test')
-# They may change what any target is.
+# A change of such a file may affect every target.
 EVERYTHING = ('.bzl', '.BUILD', '.bazelrc', 'WORKSPACE')
 
 
 def changed(revision):
-    """Paths of what differs from the revision, or is new and not ignored."""
+    """Returns the paths of files that differ from the revision, or that are new and not ignored."""
     def lines(*command):
         return subprocess.run(['git', *command], cwd=sources.ROOT, check=True,
                               capture_output=True, text=True).stdout.splitlines()
@@ -28,7 +28,8 @@ def changed(revision):
 
 
 def targets(paths):
-    """What the paths are to Bazel: a file's own label; all of a package whose BUILD changed."""
+    """Returns Bazel's names for the paths. For a BUILD file, this is every target of its
+    package."""
     if any(path.endswith(EVERYTHING) for path in paths):
         return ['//...']
     paths = [pathlib.Path(path) for path in paths]
@@ -38,16 +39,17 @@ def targets(paths):
 
 
 def slow(paths):
-    """Those of SLOW in which nothing changed."""
+    """Returns the elements of SLOW in which no file has changed."""
     return [folder for folder in SLOW
             if not any(path.startswith(folder + '/') for path in paths)]
 
 
 def query(expression):
-    """Labels. A path that no package has, such as a page of docs, names nothing."""
+    """Returns the labels that `bazel query` finds. A path outside of all packages, such as a page
+    in docs/, is ignored."""
     done = subprocess.run(['bazel', 'query', '--keep_going', '--noshow_progress', expression],
                           cwd=sources.ROOT, capture_output=True, text=True)
-    if done.returncode not in (0, 3):  # 3: some names are unknown.
+    if done.returncode not in (0, 3):  # 3 means that some names are unknown.
         raise RuntimeError(done.stderr)
     return set(done.stdout.split())
 

@@ -1,4 +1,4 @@
-"""What affected_tests.py asks Bazel for."""
+"""Tests which queries affected_tests.py sends to Bazel."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""Each commit's subject says `area: what changed` in at most 72 characters."""
+"""Checks that each commit's subject says `area: what changed` in at most 72 characters."""
 
 import re
 import subprocess
@@ -6,16 +6,16 @@ import unittest
 
 import sources
 
-# The last commit from before the rule, and when it was made, in seconds since 1970.
+# The last commit to which the rule does not apply, and its time in seconds since 1970.
 LAST_FREE = '64c7b730ba160a4f98c47da64229a916693d2ba9'
 LAST_FREE_TIME = 1795559921
 MOST_CHARACTERS = 72
-# An area is a folder, a file or a subject: "docs", "base, client", "server/http".
+# An area is a folder, a file or a subject, for example "docs", "base, client" or "server/http".
 SUBJECT = re.compile(r'[A-Za-z0-9][\w./,+ -]*: \S')
 
 
 def complaint(subject):
-    """What is wrong with a subject; '' if nothing is."""
+    """Returns what is wrong with a subject, or '' if nothing is wrong."""
     if len(subject) > MOST_CHARACTERS:
         return f'has {len(subject)} characters, expected at most {MOST_CHARACTERS}'
     if not SUBJECT.match(subject):
@@ -28,7 +28,8 @@ def git(*arguments):
 
 
 def new_commits():
-    """(hash, subject) of the commits since the rule, or of those that a shallow clone has."""
+    """Returns (hash, subject) of the commits to which the rule applies. A shallow clone has only
+    some of them."""
     known = git('merge-base', '--is-ancestor', LAST_FREE, 'HEAD').returncode == 0
     since = [f'{LAST_FREE}..HEAD'] if known else ['HEAD']
     done = git('log', '--no-merges', '--format=%ct %h %s', *since)

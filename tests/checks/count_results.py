@@ -1,12 +1,13 @@
-"""Counts the test cases in Bazel's reports of the test targets on standard input.
+"""Counts the test cases in Bazel's reports. Reads the labels of the tests from standard input.
 
 Usage: bazel query 'tests(//...)' | count_results.py bazel-testlogs [REPORT ...]
 
-A line may name, after the label, another folder than bazel-testlogs, such as that of a
-build with a sanitizer. The REPORTs, in JUnit's form too, count as those of more targets. Prints each
-failed and skipped case, how many were skipped, and, last, "N passed, N failed".
-Exits with 1 unless at least one case passed and none failed. A target whose
-report is missing or that failed outside its cases counts as one failed case.
+After the label, a line may name another folder than bazel-testlogs, for example the folder of a
+build with a sanitizer. Each REPORT in JUnit's form counts as the report of one more target.
+
+Prints each failed and skipped case, then the number of skipped cases. The last line is
+"N passed, N failed". A target counts as one failed case if its report is missing, or if it failed
+outside of its cases. Exits with 1 if a case failed or if none passed.
 """
 
 import collections
@@ -14,7 +15,8 @@ import pathlib
 import sys
 import xml.etree.ElementTree as ET
 
-PASSED = b"\x10\x01"  # TestResultData.test_passed of Bazel's test_status.proto: true.
+# The field test_passed of Bazel's message TestResultData, set to true.
+PASSED = b"\x10\x01"
 
 def count_target(report: pathlib.Path, label: str) -> collections.Counter:
     """Returns how many cases of one target passed, failed and were skipped."""
@@ -33,8 +35,8 @@ def count_target(report: pathlib.Path, label: str) -> collections.Counter:
             counts["skipped"] += 1
         elif case.get("status") != "notrun":
             counts["passed"] += 1
-    # What a sanitizer finds fails the target but none of its cases. Bazel's
-    # verdict is the first field of a message beside the report.
+    # If a sanitizer finds an error, the target fails but none of its cases does. Bazel stores its
+    # verdict in the first field of a message next to the report.
     verdict = report.with_name("test.cache_status")
     if not counts["failed"] and verdict.exists() and not verdict.read_bytes().startswith(PASSED):
         print(f"failed: {label}: outside its cases")

@@ -1,4 +1,4 @@
-"""What count_results.py counts."""
+"""Tests what count_results.py counts."""
 
 import contextlib
 import io

@@ -1,7 +1,7 @@
-"""Bazel refuses to build a dependency that the layers do not have.
+"""Checks that Bazel refuses dependencies that the layers do not allow.
 
-Packages get one more target each, `edge`, in copies of their BUILD files that Bazel reads before
-the tree's own; it analyses them and builds nothing.
+Adds a target `edge` to a copy of each package's BUILD file. Bazel reads the copies instead of the
+originals. It analyses the targets and builds nothing.
 """
 
 import pathlib
@@ -11,7 +11,7 @@ import unittest
 
 import sources
 
-# A package and what it must not depend on.
+# Each entry is a package and a target that it must not depend on.
 FORBIDDEN = (
     ('kernels/scan', '//model:config'),  # kernels -> model
     ('kernels/scan', '//server/observability:metrics'),  # kernels -> server
@@ -21,7 +21,8 @@ FORBIDDEN = (
     ('client/commands', '//server/errors:error'),  # client -> server
     ('client/commands', '//model:config'),  # client -> model
     ('server', '//kernels/scan:selective_scan'),  # server -> kernels
-    ('server/rpc', '//model/engine:vision_model'),  # server -> behind the model's door
+    # server -> internals of model
+    ('server/rpc', '//model/engine:vision_model'),
     ('server/image', '//server/batching:batcher'),  # server, upwards
     ('server/rpc', '//server/api/kserve:infer'),  # server, upwards
     ('server/shares', '//server/threads:fair_queue'),  # server, upwards
@@ -31,9 +32,10 @@ FORBIDDEN = (
     ('server/api/vision', '//server/rest:call_headers'),  # a method -> a transport
     ('server/api/kserve', '//server/rpc:grpc_status'),  # a method -> a transport
     ('server/rest', '//server/rpc:call'),  # one transport -> another
-    ('server/api/kserve', '//server/batching:batcher'),  # server, past the prediction
+    # server, past server/prediction
+    ('server/api/kserve', '//server/batching:batcher'),
 )
-# What it may.
+# Each entry is a package and a target that it may depend on.
 ALLOWED = (
     ('kernels/segmentation', '//kernels/pixels:resize_taps'),
     ('model/ops', '//kernels/scan:selective_scan'),
@@ -51,7 +53,7 @@ cc_library(
 
 
 def analyse(edges):
-    """(exit status, what Bazel says) of an analysis of these edges alone."""
+    """Analyses only these dependencies. Returns (exit status, Bazel's output)."""
     with tempfile.TemporaryDirectory() as folder:
         for package in {package for package, _ in edges}:
             build = pathlib.Path(folder, package, 'BUILD')

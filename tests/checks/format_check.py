@@ -1,4 +1,4 @@
-"""Every C++, CUDA and proto file is formatted as .clang-format says."""
+"""Checks that every C++, CUDA and proto file has the format of .clang-format."""
 
 import pathlib
 import shutil
@@ -7,13 +7,14 @@ import unittest
 
 import sources
 
-# That of Debian 12: each version has its own opinion of a few lines.
+# The version of Debian 12. Other versions format a few lines in another way.
 CLANG_FORMAT = 'clang-format-14'
 FILES_AT_ONCE = 50
 
 
 def unformatted(paths, folder=sources.ROOT):
-    """What clang-format says of the files, one text for each group with a badly formatted one."""
+    """Returns clang-format's complaints. Files are checked in groups, and each group with a wrong
+    file gives one text."""
     groups = [paths[i:i + FILES_AT_ONCE] for i in range(0, len(paths), FILES_AT_ONCE)]
     return sources.complaints(
         [[CLANG_FORMAT, '--dry-run', '-Werror', '--ferror-limit=1', *group] for group in groups],

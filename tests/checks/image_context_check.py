@@ -1,4 +1,5 @@
-"""The image's build is given every file that its programs are built from."""
+"""Checks that the build of the container image gets every file from which its programs are
+built."""
 
 import pathlib
 import subprocess
@@ -10,7 +11,7 @@ PROGRAMS = '//server:sfmamba_server + //client:sfmamba'
 
 
 def built_from(expression):
-    """Paths of the sources and the BUILD files of all that the targets depend on."""
+    """Returns the paths of all sources and BUILD files on which the targets depend."""
     done = subprocess.run(
         ['bazel', 'query', '--noshow_progress', '--keep_going',
          f'kind("source file", deps({expression})) + buildfiles(deps({expression}))'],

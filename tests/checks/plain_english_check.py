@@ -1,8 +1,8 @@
-"""Pages and comments are understood at the first reading.
+"""Checks that pages and comments can be understood at the first reading.
 
-Pages and the comments of `COMMENTED` are measured by sentence, with ceilings near the pages of
-TensorFlow Serving and gemma.cpp. The first lines of all comments must not have the expressions of
-`DIALECT`.
+The sentences of pages and of the comments in `COMMENTED` are measured. The limits are close to the
+values of TensorFlow Serving and gemma.cpp. The first lines of all comments must not contain the
+expressions of `DIALECT`.
 """
 
 import re
@@ -10,16 +10,16 @@ import unittest
 
 import sources
 
-# A part of speech that makes the reader wait for the subject.
+# If a sentence opens with such a word, the reader must wait for the subject.
 OPENING = re.compile(r'(Of|What|Where|With|Those)\b')
-# A noun that the reader must look for in an earlier sentence.
+# For such words, the reader must look for a noun in an earlier sentence.
 BACK_REFERENCE = re.compile(r'\b(that of|those of|likewise)\b', re.IGNORECASE)
-# Two sentences in one.
+# Such a mark joins two sentences.
 JOINED = re.compile(r'[;:] ')
-# In percent of the sentences, and in words.
+# The maximum percentages of sentences, and the maximum mean number of words.
 CEILINGS = {'openings': 2, 'back references': 2, 'mean words': 15, 'joined': 15}
 
-# The comments of each of these folders meet the ceilings.
+# The comments of each of these folders must keep the limits.
 COMMENTED = ['base', 'client', 'model', 'proto', 'server']
 
 DIALECT = re.compile(
@@ -28,7 +28,7 @@ DIALECT = re.compile(
 
 
 def sentences(text):
-    """The sentences of a Markdown page, without its code, tables, headings and pictures."""
+    """Yields the sentences of a Markdown page. Code, tables, headings and pictures are skipped."""
     text = re.sub(r'```.*?```', '', text, flags=re.DOTALL)
     for paragraph in re.split(r'\n\s*\n|\n\s*(?:[-*]|\d+\.) ', text):
         if not paragraph.lstrip().startswith(('#', '|', '<', '![')):
@@ -39,7 +39,7 @@ def sentences(text):
 
 
 def offenders(found):
-    """By the name of its ceiling, the sentences that raise a figure, the worst first."""
+    """Returns the sentences that raise each figure, by the name of its ceiling."""
     return {'openings': [s for s in found if OPENING.match(s)],
             'back references': [s for s in found if BACK_REFERENCE.search(s)],
             'mean words': sorted(found, key=lambda s: -len(s.split())),
@@ -47,14 +47,14 @@ def offenders(found):
 
 
 def figures(found):
-    """Each figure of the sentences, by the name of its ceiling."""
+    """Returns each figure of the sentences, by the name of its ceiling."""
     worst = offenders(found)
     percent = {name: 100 * len(worst[name]) / len(found) for name in worst if name != 'mean words'}
     return {**percent, 'mean words': sum(len(s.split()) for s in found) / len(found)}
 
 
 def comments(text):
-    """Each comment without its marks and without examples and tables, which are indented."""
+    """Yields the text of each comment. Examples and tables, which are indented, are skipped."""
     lines = []
     for line in [*text.splitlines(), '']:
         whole = re.match(r'\s*//+ ?(.*)', line)
@@ -68,7 +68,7 @@ def comments(text):
 
 
 def first_lines(text):
-    """The number and the words of each comment's first line."""
+    """Yields the number and the text of each comment's first line."""
     goes_on = False
     for number, line in enumerate(text.splitlines(), 1):
         whole = re.match(r'\s*//+ ?(.*)', line)
@@ -80,7 +80,7 @@ def first_lines(text):
 
 class PlainEnglishCheck(unittest.TestCase):
     def test_pages_read_well(self):
-        # docs/settings.md is generated from comments of protos.
+        # docs/settings.md is generated from comments in proto files.
         pages = sources.files('README.md', 'CONTRIBUTING.md', 'docs/*.md', ':!docs/settings.md')
         self.assert_reads_well([
             sentence for page in pages

@@ -1,4 +1,4 @@
-"""The repository's own files, for checks that read sources instead of running them."""
+"""Lists the repository's files for checks that read sources instead of running them."""
 
 import concurrent.futures
 import os
@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).absolute().parents[2]
 
 
 def files(*patterns):
-    """Paths, from the root, of the files that git tracks or would add."""
+    """Returns the paths, from the root, of the files that git tracks or would add."""
     listed = subprocess.run(
         ['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard', '--', *patterns],
         cwd=ROOT, check=True, capture_output=True, text=True).stdout
@@ -18,7 +18,8 @@ def files(*patterns):
 
 
 def complaints(commands, folder=ROOT):
-    """Runs the commands in the folder, one on each core; what those that failed said."""
+    """Runs the commands in the folder, one on each core. Returns the output of each command that
+    failed."""
     def run(command):
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         return '' if done.returncode == 0 else done.stdout + done.stderr or f'failed: {command}'

@@ -1,6 +1,6 @@
-"""Clang finds no access to a guarded field without its mutex: -Wthread-safety.
+"""Checks with clang's -Wthread-safety that no guarded field is accessed without its mutex.
 
-gcc ignores the annotations, so the build alone would never notice.
+gcc ignores the annotations, so the normal build would not notice such an access.
 """
 
 import pathlib
@@ -15,7 +15,7 @@ CLANG = 'clang++-14'
 ANNOTATIONS = re.compile(
     r'#include "absl/(synchronization/mutex|base/thread_annotations)\.h"')
 
-# Uses its field without the mutex.
+# This class uses its field without the mutex.
 MISTAKE = '''
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -33,9 +33,10 @@ CORRECT = MISTAKE.replace('{ ++count_; }', '{ absl::MutexLock lock(&mu_); ++coun
 
 
 def with_annotations(texts):
-    """Those of `texts`, by path, that use a mutex; for a header the .cc of its name, if any.
+    """Returns the paths of the texts that use a mutex. For a header, the path is the .cc file of
+    the same name, if there is one.
 
-    Guarded fields are private, so few other files could touch one.
+    Guarded fields are private, so other files can hardly access them.
     """
     def compiled(path):
         implementation = path.removesuffix('.h') + '.cc'
@@ -45,7 +46,8 @@ def with_annotations(texts):
 
 
 def flags():
-    """Where a build has the headers; @libtorch and @cuda are Bazel's repositories."""
+    """Returns the compiler flags with the folders of headers. @libtorch and @cuda are Bazel's
+    repositories."""
     base = subprocess.run(['bazel', 'info', 'output_base'], cwd=sources.ROOT, check=True,
                           capture_output=True, text=True).stdout.strip()
     folders = ['bazel-bin/proto', f'{base}/external/libtorch/include',
@@ -56,7 +58,7 @@ def flags():
 
 
 def unguarded(paths):
-    """What clang says of each file that it does not accept."""
+    """Returns clang's output for each file that it does not accept."""
     command = [CLANG, '-x', 'c++', '-fsyntax-only', '-Wthread-safety', '-Werror', *flags()]
     return sources.complaints([command + [path] for path in paths])
 
