@@ -17,8 +17,8 @@ class BicubicFilter {
  public:
   static constexpr int kFractionBits = 22;
 
-  // The weights of the consecutive input pixels that are summed up to one
-  // output pixel. weights[k] belongs to input first + k.
+  // The consecutive input pixels of one output pixel and their weights.
+  // weights[k] belongs to input first + k.
   struct Taps {
     int first = 0;
     std::vector<int32_t> weights;  // In units of 2^-kFractionBits.

@@ -24,7 +24,8 @@ void FindChanges(const uint16_t* pixels, int64_t stride, int height,
     const uint16_t* row = pixels + stride * y;
     const uint16_t* above = row - stride;
     int x = 0;
-    for (; x + kWord <= columns; x += kWord) {  // Most words are equal.
+    // Most words are equal to the word above them.
+    for (; x + kWord <= columns; x += kWord) {
       uint64_t a, b;
       std::memcpy(&a, row + x, sizeof(a));
       std::memcpy(&b, above + x, sizeof(b));

@@ -37,7 +37,8 @@ class RleWriter {
       if (end_ > 0) Append(end_ - begin_);
       Append(begin - end_);
       begin_ = begin;
-    } else if (end_ == 0) {  // Begins at the first pixel.
+      // The run begins at the first pixel.
+    } else if (end_ == 0) {
       Append(0);
     }
     end_ = end;
@@ -46,14 +47,14 @@ class RleWriter {
   // Returns the string of a mask of `pixels` pixels. May be called only once.
   std::string Finish(int64_t pixels);
 
-  bool empty() const { return end_ == 0; }  // True if no pixel is set.
+  bool empty() const { return end_ == 0; }  // No pixel is set.
   // The length of the string so far.
   int64_t bytes() const { return text_.size(); }
 
  private:
   void Append(int64_t count);
 
-  // Everything except the last set run, which may still grow.
+  // The string of all runs except the last set run, which may still grow.
   std::string text_;
   int64_t counts_ = 0;    // Number of run lengths in text_.
   int64_t last_[2] = {};  // The last length of unset and of set pixels.

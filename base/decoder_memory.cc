@@ -38,8 +38,8 @@ int64_t JpegDecoderBytes(const JpegFrame& frame) {
       const int64_t row = blocks_across * kBlockBytes + sizeof(void*);
       bytes += blocks_down * row;
     }
-    // Memory for rows of blocks with their neighbouring rows, and for rows as
-    // wide as the picture.
+    // libjpeg holds rows of blocks together with the pixel rows next to them.
+    // It also holds rows that are as wide as the picture.
     bytes += blocks_across * kBlock * own.down * (kBlock + 2) +
              RoundUp(frame.width, across * kBlock) * (down + 1);
   }
@@ -53,12 +53,14 @@ int64_t PngDecoderBytes(int width) {
 
 int64_t WebpDecoderBytes(int width, int height, bool lossless, bool alpha) {
   const int64_t pixels = int64_t{width} * height;
-  // Each pixel takes 4 bytes, plus a quarter of a byte each for predictors,
-  // colours and codes. Another 17 rows take 4 bytes per pixel.
+  // A lossless picture takes 4 bytes per pixel. Predictors, colours and codes
+  // take another quarter of a byte each. In addition, 17 rows take 4 bytes per
+  // pixel.
   const int64_t as_lossless =
       kWebpLosslessTables + pixels / 4 * 19 + int64_t{4} * 17 * width;
   if (lossless) return kWebpState + as_lossless;
-  // Samples, modes and coefficients of two rows of blocks of 16 x 16 pixels.
+  // libwebp holds samples, modes and coefficients for two rows of blocks of 16
+  // x 16 pixels.
   const int64_t rows = RoundUp(width, 16) * 160;
   return kWebpState + rows + (alpha ? pixels + as_lossless : 0);
 }

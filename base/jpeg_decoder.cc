@@ -52,7 +52,8 @@ struct Decoder {
   int rows = 0;  // Calls of OnProgress() so far.
   int header_messages = 0;
   int junk = 0;  // Bytes skipped after the first scan's header.
-  std::optional<int> orientation;  // In the first EXIF block.
+  // The orientation in the first EXIF block. Unset if there is none.
+  std::optional<int> orientation;
   bool expired = false;
   char message[JMSG_LENGTH_MAX] = "";
 };

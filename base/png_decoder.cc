@@ -43,13 +43,17 @@ struct Source {
   png_longjmp(png, 1);
 }
 
-// Errors that leave every pixel known. libpng reports some errors, which it
-// calls benign, as warnings. Warnings that are not listed here may lose pixels.
+// libpng calls these errors benign and reports them as warnings. They do not
+// change any pixel. Warnings that are not listed here may lose pixels.
 constexpr absl::string_view kHarmless[] = {
-    "Extra compressed data",  // After the end of the compressed rows.
-    "Too many IDAT",          // Extra data in a chunk of their own.
-    "Too much image data",    // More rows than the header's height.
-    "palette index",          // Colours that PLTE lacks are black.
+    // Data follow the end of the compressed rows.
+    "Extra compressed data",
+    // A separate chunk contains extra data.
+    "Too many IDAT",
+    // There are more rows than the height in the header.
+    "Too much image data",
+    // A colour that PLTE lacks becomes black.
+    "palette index",
 };
 
 void Warn(png_structp png, png_const_charp message) {
@@ -59,9 +63,9 @@ void Warn(png_structp png, png_const_charp message) {
   if (!is_harmless) Fail(png, message);
 }
 
-// Makes the next chunk that decoding needs the current chunk. These are all
-// critical chunks except a suggested palette. The end chunk is replaced by one
-// without data and with a valid CRC.
+// Makes the next chunk that decoding needs the current chunk. Decoding needs
+// all critical chunks except a suggested palette. The end chunk is replaced by
+// an end chunk without data, whose CRC is valid.
 void TakeChunk(png_structp png, Source& source) {
   do {
     if (source.left.size() < kChunkFrame) png_error(png, "it ends too early");
@@ -92,9 +96,9 @@ void Read(png_structp png, png_bytep target, size_t size) {
   source.chunk.remove_prefix(size);
 }
 
-// Reads a PNG with libpng. Each method that returns a bool returns false if
-// libpng reports an error, which jumps out of the method. So no object with a
-// destructor may live in these methods.
+// Reads a PNG with libpng. Each method that returns a bool returns false on an
+// error. libpng reports an error with longjmp, so no object with a destructor
+// may be alive in these methods while they call libpng.
 class Reader {
  public:
   // The file must have a header that ReadImageHeader() accepts. `watch` must
@@ -154,8 +158,8 @@ class Reader {
   }
 
  private:
-  // The caller must have called setjmp, because libpng's errors jump out of
-  // this method.
+  // Reads rows for the methods above. The caller must have called setjmp,
+  // because libpng reports an error with longjmp.
   bool ReadRows(int height, size_t stride, uint8_t* rows) {
     const int passes = png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);

@@ -43,13 +43,13 @@ struct Format {
   int bit_depth;
   int color_type;
   // If true, compression is fastest and rows have no filter. If false, libpng
-  // chooses both.
+  // chooses the compression level and the filters.
   bool fastest;
 };
 
 // WriteHeader() and WriteRows() return false on an error, which target.message
-// describes. libpng's errors jump out of these functions, so no object with a
-// destructor may live in them.
+// describes. libpng reports an error with longjmp, so no object with a
+// destructor may be alive in these functions while they call libpng.
 
 bool WriteHeader(png_structp png, png_infop info, Target& target,
                  const Format& format) {
@@ -61,9 +61,9 @@ bool WriteHeader(png_structp png, png_infop info, Target& target,
   }
   if (format.bit_depth == 1) {
     // A mask's row mostly equals the row above, so this filter leaves runs of
-    // zeros. Compressing only runs takes a bounded time: 2 ns per byte, or 10
-    // ns for noise. The tables are small because clearing large ones would take
-    // longer than encoding a small mask.
+    // zeros. If only runs are compressed, the time has a limit: 2 ns per byte,
+    // or 10 ns for noise. The tables are small, because clearing large tables
+    // would take longer than encoding a small mask.
     png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_UP);
     png_set_compression_strategy(png, Z_RLE);
     png_set_compression_window_bits(png, 13);

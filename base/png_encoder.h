@@ -15,13 +15,13 @@ namespace sfmamba::base {
 
 class PngWriter;  // In png_encoder.cc.
 
-// Encodes a grey PNG of `bit_depth` 1, 8 or 16, some rows at a time. It uses
-// zlib's fastest compression and no filter, which is good for maps of few
-// values. Pictures of one bit use the filter that subtracts the row above, and
-// only runs are compressed, which is good for masks. Thread-compatible.
+// Encodes a grey PNG some rows at a time. With 8 or 16 bits, it uses zlib's
+// fastest compression and no filter, which is good for maps of few values. With
+// 1 bit, it subtracts the row above and compresses only runs, which is good for
+// masks. Thread-compatible.
 class GreyPngEncoder {
  public:
-  // `width` and `height` must be positive.
+  // `width` and `height` must be positive. `bit_depth` must be 1, 8 or 16.
   GreyPngEncoder(int width, int height, int bit_depth);
   ~GreyPngEncoder();
 

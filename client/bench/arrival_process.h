@@ -43,7 +43,7 @@ class ArrivalProcess {
   }
 
  private:
-  // All in seconds.
+  // The members below are in seconds.
   const double mean_gap_;  // Mean time between two arrivals in a burst.
   const double period_;
   const double burst_;    // Duration of a burst.

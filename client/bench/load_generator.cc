@@ -86,8 +86,8 @@ class LoadRun {
     absl::Duration at;
   };
 
-  // Waits until fewer than `concurrency` requests are in flight and no pause
-  // lasts. Returns null if the run is over.
+  // Waits until fewer than `concurrency` requests are in flight and there is no
+  // pause. Returns null if the run is over.
   absl::optional<Turn> TakeTurn() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     AwaitTurn();

@@ -25,10 +25,11 @@ struct LoadRequest {
 struct Load {
   std::vector<LoadRequest> requests;
   std::vector<std::string> class_names = {"all"};
-  // When to send which of `requests`, ordered by time. If not empty, the load
-  // is an open loop, which never waits for answers. If empty, the load is a
-  // closed loop, which sends the next request whenever one has ended. It sends
-  // all requests in turn, and pauses after UNAVAILABLE (see UnavailablePause).
+  // The times at which requests are sent, in order. If not empty, the load is
+  // an open loop, which never waits for answers. If empty, the load is a closed
+  // loop, which sends the next request whenever one has ended. A closed loop
+  // uses all requests in turn, and pauses after UNAVAILABLE (see
+  // UnavailablePause).
   std::vector<Trace::Arrival> arrivals;
 };
 

@@ -53,7 +53,8 @@ struct LoadReport {
   // load's duration, or with the last answer if a number of requests was given.
   absl::Duration elapsed;
   RequestCounts all;
-  // In the given order. Empty for a single class.
+  // The counts of each class, in the given order. Empty if there is only one
+  // class.
   std::vector<RequestCounts> classes;
   int64_t images = 0;  // Received with OK during `elapsed`.
   double images_per_second = 0;
@@ -62,7 +63,8 @@ struct LoadReport {
   double goodput = 0;
   LatencyHistogram delay;  // From when a request was due to when it was sent.
   int64_t peak_in_flight = 0;
-  // Mean over batches. 0: not reported by the server.
+  // The mean over all batches. It is 0 if the server does not report batch
+  // sizes.
   double mean_batch_size = 0;
   StageMeans stages;
 };
@@ -77,7 +79,7 @@ struct SentRequest {
   absl::Duration deadline;  // Counted from `due`.
   absl::Status status;
   int images = 0;  // Images in the answer.
-  // From the answer. Null if it has no timing.
+  // The timing in the answer, or null if there is none.
   const v1::Timing* timing = nullptr;
 };
 
@@ -94,8 +96,9 @@ class LoadTally {
   void CountMissed(int class_index, absl::Duration due);
   void CountInFlight(int64_t in_flight);
 
-  // If `until_last_answer`, rates are over the time until the last answer.
-  // Otherwise they are over the time until `measured_until`.
+  // Returns the report. If `until_last_answer` is true, rates are computed over
+  // the time until the last answer. If it is false, they are computed over the
+  // time until `measured_until`.
   LoadReport Report(bool until_last_answer) const;
 
  private:

@@ -88,7 +88,7 @@ std::string MethodName(const TraceRequest& request) {
              : absl::StrCat(request.method, "/", request.model);
 }
 
-// Parses a line without its time.
+// Parses the fields of a line after its time.
 absl::Status ParseRequest(absl::string_view text, TraceRequest* request) {
   std::vector<absl::string_view> fields = absl::StrSplit(text, '\t');
   if (fields.size() < kMinFields || fields.size() > kMaxFields) {
@@ -126,7 +126,7 @@ std::string DefaultClassName(const TraceRequest& request) {
 
 absl::StatusOr<Trace> ParseTrace(absl::string_view text) {
   Trace trace;
-  // Index of each distinct line without its time.
+  // For each distinct line, without its time, the index of its request.
   std::map<absl::string_view, int> known;
   int number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {

@@ -19,12 +19,13 @@ namespace sfmamba::client {
 enum ExitCode : int {
   kExitOk = 0,
   kExitRpcError = 1,
-  kExitUsage = 2,  // Also: a file that cannot be read or written.
+  // This is also the exit code if a file cannot be read or written.
+  kExitUsage = 2,
 };
 
 struct Console {
-  std::ostream& out;           // Answers.
-  std::ostream& err;           // Errors and progress.
+  std::ostream& out;           // Receives the answers.
+  std::ostream& err;           // Receives errors and progress.
   bool show_progress = false;  // True if `err` is a terminal.
 };
 

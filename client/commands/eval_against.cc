@@ -118,7 +118,8 @@ Evaluation CompareSegmenters(const Dataset& dataset, const PredictFlags& flags,
                              const std::string& against,
                              const std::map<int, std::string>& labels,
                              const Console& console) {
-  using Kept = v1::SegmentResult;  // Smaller than the map that it encodes.
+  // The result is smaller than the map that it encodes.
+  using Kept = v1::SegmentResult;
   Confusion pixels;
   return EvaluateBoth<Kept, v1::SegmentResult>(
       flags, against, dataset.samples.size(),

@@ -26,7 +26,8 @@ LatencyHistogram Latencies(const std::vector<FileOutcome>& outcomes) {
   return latencies;
 }
 
-// Returns the error of the file, or of the use of its answer, or OK.
+// Returns the error of the file or of processing its answer. Returns OK if
+// there was no error.
 const absl::Status& StatusOf(const FileOutcome& outcome) {
   return outcome.status.ok() ? outcome.drawing.status() : outcome.status;
 }
@@ -90,7 +91,7 @@ std::string ReportJson(const Evaluation& evaluation, int64_t failed) {
   return json.EndArray().EndObject().text();
 }
 
-// Returns "-" if there was nothing to divide by.
+// Formats a fraction. Returns "-" for NaN, which results from a division by 0.
 std::string Share(double share) {
   return std::isnan(share) ? "-" : absl::StrFormat("%.4f", share);
 }

@@ -25,7 +25,8 @@ absl::Status SaveFile(const std::string& path, absl::string_view bytes);
 // if it does not exist. An existing file is not changed.
 absl::Status CheckCanWrite(const std::string& path);
 
-// Makes an image from a file's bytes. If null, the image contains the bytes.
+// Makes an image from a file's bytes. If this function is null, the image
+// contains the bytes unchanged.
 using PrepareImage =
     std::function<absl::StatusOr<v1::Image>(const std::string& bytes)>;
 // Reads a file and makes an image from it. Errors contain the file's name.

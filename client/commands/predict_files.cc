@@ -52,7 +52,8 @@ std::string AnswerTable(const std::vector<FileOutcome>& outcomes,
     if (outcome.rows.empty()) {
       text.AddRow(NothingFoundRow(table, outcome.file));
     }
-    std::string file = outcome.file;  // Shown once.
+    // Only the first row of a file shows its name.
+    std::string file = outcome.file;
     for (const std::vector<std::string>& cells : outcome.rows) {
       std::vector<std::string> row = {std::exchange(file, "")};
       row.insert(row.end(), cells.begin(), cells.end());

@@ -72,7 +72,7 @@ struct FileOutcome {
   v1::Timing timing;
   Rows rows;
   std::function<void(JsonWriter*)> write_json;
-  // Path. Empty: not drawn.
+  // The path of the drawing. It is empty if nothing was drawn.
   absl::StatusOr<std::string> drawing = std::string();
 };
 

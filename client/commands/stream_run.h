@@ -23,7 +23,7 @@ namespace sfmamba::client {
 struct StreamOptions {
   v1::StreamConfig config;
   absl::Duration deadline;
-  std::string method;  // Key of the answer in a line of JSON.
+  std::string method;  // The key of the answer in its line of JSON.
   // Makes the request for a picture's bytes.
   std::function<v1::StreamPredictRequest(std::string picture)> message;
 };
@@ -103,7 +103,7 @@ class StreamRun {
   bool answered_ ABSL_GUARDED_BY(mu_) = false;  // A picture was answered.
   bool over_ ABSL_GUARDED_BY(mu_) = false;
   bool timed_out_ ABSL_GUARDED_BY(mu_) = false;
-  // The reason if the server could not answer a picture now, or OK.
+  // The error with which the server temporarily refused a picture, or OK.
   absl::Status refusal_ ABSL_GUARDED_BY(mu_);
   absl::Time progress_ ABSL_GUARDED_BY(mu_);  // Last answer or request.
 };

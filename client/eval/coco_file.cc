@@ -23,7 +23,7 @@ namespace {
 
 using std::filesystem::path;
 
-// Pixels. A box that is clipped by less is not counted as clipped.
+// In pixels. A box that is clipped by less than this is not counted as clipped.
 constexpr double kRounding = 0.5;
 
 struct Counts {
@@ -49,7 +49,7 @@ path NameOfFolder(const path& folder) {
 absl::StatusOr<std::string> PicturePath(
     const std::string& file_name, const std::vector<std::string>& folders) {
   const std::string slashes = absl::StrReplaceAll(file_name, {{"\\", "/"}});
-  // The second name fits paths from Windows.
+  // The second name also works if the file was written on Windows.
   for (const std::string& name : {file_name, slashes}) {
     const path below = path(name).lexically_normal();
     if (below.is_absolute() || !below.has_filename() || below == "." ||

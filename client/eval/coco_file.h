@@ -50,8 +50,8 @@ struct CocoFile {
 //
 // Ids and sizes are whole numbers, which may be written as 1.0. A category
 // without objects is left out if another category names it as its
-// "supercategory". Polygons of fewer than three points are left out, and boxes
-// that lie outside their picture. Other boxes are clipped.
+// "supercategory". Polygons of fewer than three points and boxes outside their
+// picture are left out. Other boxes are clipped.
 //
 // Returns NOT_FOUND if the file cannot be read. Returns INVALID_ARGUMENT with
 // the name of an entry if the entry is malformed, refers to an unknown id,

@@ -28,14 +28,14 @@ class CocoJson {
   // These methods return the value, or an error if it has another type.
   absl::StatusOr<CocoJson> AsList() const;
   absl::StatusOr<std::string> AsText() const;
-  // A number without a fraction, which may be written as 1.0.
+  // Returns a number without a fraction. It may be written as 1.0.
   absl::StatusOr<int64_t> AsWhole() const;
   absl::StatusOr<int> AsSide() const;   // A picture's side, 1 to 65535.
   absl::StatusOr<bool> AsFlag() const;  // 0, 1 or a boolean.
   absl::StatusOr<std::vector<double>> AsNumbers() const;
   absl::StatusOr<std::vector<int64_t>> AsWholes() const;
 
-  // The number of elements of a list.
+  // Returns the number of elements of a list.
   size_t size() const { return value_->size(); }
   CocoJson at(size_t index) const;
 

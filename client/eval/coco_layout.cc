@@ -74,7 +74,8 @@ bool IsCoco(const path& file) {
 }
 
 // Returns the files with annotations in `folder`. If some are named
-// instances_*, only these are returned, and for example no captions.
+// instances_*, returns only these. Files with captions, for example, are then
+// ignored.
 std::vector<path> AnnotationsIn(const path& folder) {
   std::vector<path> files = Entries(folder, /*folders=*/false);
   const auto is_instances = [](const path& file) {

@@ -46,9 +46,9 @@ struct Dataset {
 };
 
 // Reads the dataset in `folder`. If the folder combines two layouts, `task`
-// decides. Then TASK_UNSPECIFIED is an error. If the pictures are not labelled,
-// `task` becomes the dataset's task. Returns NOT_FOUND or INVALID_ARGUMENT with
-// the name of what is missing, malformed or ambiguous.
+// chooses one of them and must not be TASK_UNSPECIFIED. If the pictures are not
+// labelled, `task` becomes the dataset's task. Returns NOT_FOUND or
+// INVALID_ARGUMENT with the name of what is missing, malformed or ambiguous.
 absl::StatusOr<Dataset> ReadDataset(const std::string& folder,
                                     v1::Model::Task task);
 

@@ -105,8 +105,8 @@ RunLengths FromPolygon(const std::vector<double>& polygon, int width,
   };
   std::vector<Point> outline;
   for (size_t i = 0; i < count; ++i) AddLine(at(i), at(i + 1), &outline);
-  // The mask changes where the outline crosses the centre of a column of
-  // pixels.
+  // In each column of pixels, the mask's value changes where the outline
+  // crosses the vertical line through the column's centre.
   std::vector<int64_t> changes;
   for (size_t i = 1; i < outline.size(); ++i) {
     const Point &a = outline[i - 1], &b = outline[i];

@@ -51,7 +51,8 @@ class Confusion {
   absl::Status Add(const IndexMap& right, const IndexMap& answer);
 
   int64_t at(int right, int answered) const;
-  // Returns the counts of each class that was right or answered anywhere.
+  // Returns the counts of each class that occurs in the ground truth or in an
+  // answer.
   std::map<int, Counts> Classes() const;
   // Returns the mean of Iou() over Classes(), like mmsegmentation's mIoU.
   // Returns 0 if there is no class.

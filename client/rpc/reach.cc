@@ -21,8 +21,8 @@ absl::Status WithMessage(const absl::Status& error, absl::string_view message) {
   return explained;
 }
 
-// Returns a sentence that explains `text`. `text` is the message that gRPC 1.48
-// to 1.85 give a call that has not reached the server.
+// Returns a sentence that explains `text`, which is gRPC's message for a call
+// that has not reached the server. It knows the messages of gRPC 1.48 to 1.85.
 std::string Unreachable(const Reach& reach, absl::string_view text) {
   const std::string server = absl::StrCat("the server at ", reach.server);
   const std::pair<const char*, std::string> sentences[] = {

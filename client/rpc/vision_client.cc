@@ -155,9 +155,10 @@ CallHandle VisionClient::Start(AsyncMethod<Request, Response> method,
         } else {
           call->done(Explain(FromGrpcStatus(status)));
         }
-        // The context holds a reference to the channel, which gRPC's own
-        // threads must not destroy. So the context is deleted before the
-        // destructor may return.
+        // `call` owns the context, which holds a reference to the channel.
+        // gRPC's own threads must not destroy the channel. So `call` is deleted
+        // before in_flight_ is decremented, for which VisionClient's destructor
+        // waits.
         delete call;
         absl::MutexLock lock(&mu_);
         --in_flight_;

@@ -15,7 +15,7 @@
 namespace sfmamba::client {
 namespace {
 
-// Long, because a load reads, checks and measures a model.
+// This is long, because loading reads, checks and measures a model.
 constexpr absl::Duration kDefaultDeadline = absl::Minutes(5);
 
 using Arguments = std::vector<std::string>;
@@ -42,7 +42,7 @@ struct Action {
              const Console& console);
 };
 
-// Shows the answer to a change: the versions that exist after it.
+// Shows the versions that exist after a change, or the error of the change.
 template <typename Response>
 int ShowVersions(const absl::StatusOr<Response>& response,
                  const AdminFlags& flags, const Console& console) {

@@ -40,7 +40,7 @@ std::string FiguresLine(const char* name, const DurationFigures& figures) {
   return text;
 }
 
-// Returns "" if the count is 0.
+// Returns a line with the count. Returns "" if the count is 0.
 std::string CountLine(const char* name, int64_t count, absl::string_view what) {
   return count == 0 ? ""
                     : absl::StrFormat("%-12s %8d  %s\n", name, count, what);

@@ -14,8 +14,8 @@ _EXCEPTIONS = ('no_grpc_proxy', 'no_proxy')
 
 def target(server: str) -> str:
     """Returns gRPC's target for `server`. 'host:port' is looked up by DNS, and names with a scheme
-    of gRPC stay unchanged. Raises ValueError if no call could reach the server. gRPC would look up
-    a host of this name or use port 443."""
+    of gRPC stay unchanged. Raises ValueError if no call could reach the server. Without this check,
+    gRPC would look up a host of this name or use port 443."""
     scheme, colon, _ = server.partition('://')
     if colon and scheme.lower() in ('http', 'https', 'grpc', 'grpcs', 'tcp'):
         raise ValueError(f"server: got {server!r}, expected 'host:port' without {scheme}://"

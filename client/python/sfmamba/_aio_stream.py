@@ -14,8 +14,8 @@ from ._retry import Patience
 
 def _true_error(error: VisionError) -> VisionError:
     """Corrects an error of grpc.aio, which loses the status of a call that ends while a request is
-    being written. It then reports this INTERNAL error. The result is UNAVAILABLE, and another call
-    will get the true status."""
+    being written. grpc.aio then reports this INTERNAL error. It is replaced by UNAVAILABLE, so that
+    another call gets the true status."""
     if error.code is grpc.StatusCode.INTERNAL and error.message == 'Internal error from Core':
         return VisionError(grpc.StatusCode.UNAVAILABLE, 'the server has ended the stream')
     return error
@@ -32,7 +32,7 @@ class AsyncStream:
     def __init__(self, connection: Connection, channels: Callable[[], Channels], flow: Flow,
                  images: Union[Iterable[Any], AsyncIterable[Any]], timeout: float) -> None:
         self._connection = connection
-        self._channels = channels  # Returns those of the running loop.
+        self._channels = channels  # Returns the Channels of the running loop.
         self._flow = flow
         self._images = images
         self._timeout = timeout
@@ -84,8 +84,8 @@ class AsyncStream:
         await asyncio.sleep(delay)
 
     async def _next_answers(self, call: Optional[Call]) -> List[Any]:
-        """Returns at least one answer. Returns none if the call has ended or, without a call, if
-        there is a picture to send."""
+        """Waits for answers and returns at least one. Returns an empty list if the call has ended.
+        Without a call, returns an empty list as soon as there is a picture to send."""
         async with self._changed:
             while True:
                 answers = list(self._flow.take_answers())

@@ -138,7 +138,8 @@ def model_info(model: Any) -> ModelInfo:
 
 
 def answers(response: Any, parse: Any, count: int) -> List[Union[Any, VisionError]]:
-    """Returns for each of the `count` results what `parse` makes of it, or the picture's error.
+    """Returns an element for each of the `count` results. It is the value of `parse`, or the
+    picture's error.
 
     Raises VisionError (DATA_LOSS) if the response has another number of results.
     """

@@ -35,9 +35,9 @@ def channel_options(check_health: bool, server_name: Optional[str] = None,
                     allow_proxy: bool = True, apart: bool = False) -> List[Tuple[str, Any]]:
     """Returns the options of a channel, whose calls go round-robin to the addresses of the server's
     name. If `check_health`, they go only to addresses that report themselves healthy. The server's
-    certificate must be for `server_name`, or for its host if that is None. Unless `allow_proxy`,
-    proxies named in environment variables are ignored. If `apart`, the channel shares its
-    connections with no other channel."""
+    certificate must be for `server_name`. If this is None, it must be for the server's host. Unless
+    `allow_proxy`, proxies named in environment variables are ignored. If `apart`, the channel
+    shares its connections with no other channel."""
     config: Dict[str, Any] = {'loadBalancingConfig': [{'round_robin': {}}]}
     if check_health:
         config['healthCheckConfig'] = {'serviceName': SERVICE}

@@ -23,7 +23,8 @@ END = 1.0
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """What a method asks about each picture. The parameters are messages of the server."""
+    """A question about each picture: a method and its parameters, which are messages of the
+    server."""
 
     method: _requests.Method
     model: str
@@ -44,8 +45,8 @@ class Call:
         self.call: Any = None
         self.takes_requests = True
         self.answered = False  # At least one picture.
-        # The reason if the server could not answer a picture now. The next call sends this picture
-        # again.
+        # The error with which the server temporarily refused a picture, or None. The next call
+        # sends this picture again.
         self.refusal: Optional[VisionError] = None
         self.error: Optional[VisionError] = None
         self.ended = False

@@ -57,7 +57,7 @@ class Budget:
 
 
 class _Backoff:
-    """Delays in seconds that grow."""
+    """Computes delays in seconds, which grow from call to call."""
 
     def __init__(self, uniform: Callable[[float, float], float]) -> None:
         self._uniform = uniform

@@ -70,8 +70,8 @@ class Stream:
         time.sleep(delay)
 
     def _until_end(self, call: Optional[Call]) -> Iterator[Any]:
-        """Yields answers until the call has ended. Without a call, yields until there is a picture
-        to send."""
+        """Yields answers until the call has ended. Without a call, yields answers until there is a
+        picture to send."""
         while True:
             with self._changed:
                 answers = list(self._flow.take_answers())

@@ -1,4 +1,4 @@
-"""Ray Data: a model over a data set. docs/batch.md, "Ray", has recipes.
+"""Runs a model over a data set in Ray Data. docs/batch.md, "Ray", has recipes.
 
   pictures = ray.data.read_binary_files('photos/', include_paths=True)
   rows = pictures.map_batches(sfmamba.ray.Predictor, batch_format='pyarrow', concurrency=4,

@@ -1,4 +1,4 @@
-"""Spark: a model over a DataFrame. docs/batch.md, "Spark", has a recipe.
+"""Runs a model over a DataFrame in Spark. docs/batch.md, "Spark", has a recipe.
 
   pictures = spark.read.format('binaryFile').load('photos/')
   rows = pictures.mapInPandas(sfmamba.spark.predict(['gpu1:8001', 'gpu2:8001'], 'classify',

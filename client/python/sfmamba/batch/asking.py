@@ -81,9 +81,9 @@ class Asker:
 
     async def each(self, pictures: Iterable[Tuple[Hashable, Source]],
                    take: Callable[[Any, Row], None]) -> None:
-        """Calls take(key, row) for each picture, in the order of the answers. Reads only as far
-        ahead as the servers have room. Raises JobError if it cannot continue, or what `pictures` or
-        `take` raises."""
+        """Calls take(key, row) for each picture, in the order of the answers. Reads ahead only as
+        many pictures as the servers have room for. Raises JobError if the job cannot continue.
+        Errors of `pictures` and `take` are passed on."""
         changed = asyncio.Event()
         running: Set['asyncio.Task[None]'] = set()
         failures: List[BaseException] = []

@@ -49,7 +49,7 @@ class Job:
         self._listing = listing
         self._job = job
         self._retry_failed = retry_failed
-        self._failure: Optional[BaseException] = None  # Of a commit.
+        self._failure: Optional[BaseException] = None  # The error of a commit.
         self._commits: Set['asyncio.Task[None]'] = set()
         self._open: Set[Part] = set()
         claim(folder, job)

@@ -79,7 +79,7 @@ class Task:
         return [*self.columns, pa.field('reason', pa.string()), pa.field('message', pa.string())]
 
     def question(self, model: str, priority: str = 'LOW', **parameters: Any) -> Question:
-        """Returns what is asked about each picture. Raises TypeError or ValueError for parameters
+        """Returns the question about each picture. Raises TypeError or ValueError for parameters
         that the method does not accept."""
         return question_of(self.method, {
             'model': model, 'options': Options(priority=priority), **parameters})

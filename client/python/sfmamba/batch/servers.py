@@ -32,7 +32,7 @@ class JobError(Exception):
 
 
 class Verdict(enum.Enum):
-    """What follows from an error."""
+    """The consequence of an error."""
 
     PICTURE = 1  # Only this picture fails.
     BUSY = 2  # The server has no room now.
@@ -203,7 +203,7 @@ class Servers:
                 self._hand_out()
 
     def _failed(self, server: Server, error: VisionError, sent: float) -> None:
-        """Returns if the picture must be sent again. Otherwise raises an error."""
+        """Returns normally if the picture must be sent again. Otherwise raises an error."""
         kind = verdict(error)
         if kind is Verdict.PICTURE:
             raise error

@@ -40,7 +40,7 @@ class Window:
 
     def answered(self, sent: float, now: float) -> None:
         """Reports an answer to a request that was sent at `sent` and still counts as in flight. The
-        window grows only if it is full, because otherwise it is not what limits the job."""
+        window grows only if it is full. If it is not full, something else limits the job."""
         if self.in_flight >= self.size and now - sent <= IN_TIME:
             self._size = min(MOST, self._size + (1 if self._doubles else 1 / self._size))
 
