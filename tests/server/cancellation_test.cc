@@ -122,7 +122,8 @@ class CancellationTest : public testing::Test {
         repository_(InFolder(), MakeLoad(), &metrics_, &log_),
         decode_pool_(OneThread("decode")),
         methods_(Environment(), api::VisionMethods()) {
-    clients_.Insert("");  // Avoids the log line about deadlines.
+    // This avoids a log line about calls without a deadline.
+    clients_.Insert("");
     EXPECT_TRUE(repository_.Scan().ok());
     EXPECT_TRUE(repository_
                     .LoadAll([](const repository::ModelVersion&) {},
@@ -298,7 +299,9 @@ TEST_F(CancellationTest, WhileTheAnswerIsEncoded) {
 TEST_F(CancellationTest, BetweenTheImagesOfACall) {
   mask_gate_.Close();
   const auto call = Start(3);
-  mask_gate_.WaitForBatch();  // The first one. Others wait behind it.
+  // The first image's mask is at the gate. The other images wait for the
+  // thread.
+  mask_gate_.WaitForBatch();
   WaitUntil([this] { return finish_pool_.queued() >= 2; },
             "the other answers that are to be encoded");
   call->Cancel();

@@ -96,7 +96,8 @@ TEST_F(ForwardedClientsTest, TheClientWithMostHealthWatchesLosesItsOldest) {
   const auto first = watch("198.51.100.1");
   const auto second = watch("198.51.100.2");
   const auto third = watch("198.51.100.2");
-  // CANCELLED if the server does not know yet that its first answer was sent.
+  // The status is CANCELLED if the server does not know yet that its first
+  // answer was sent.
   EXPECT_THAT(second->reader->Finish().error_code(),
               testing::AnyOf(grpc::StatusCode::RESOURCE_EXHAUSTED,
                              grpc::StatusCode::CANCELLED));

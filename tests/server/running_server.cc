@@ -40,8 +40,9 @@ std::string TaskFields(model::VisionTask task) {
       " long_side: ", FakeModel::kLongSide, " }");
 }
 
-// Returns the weights file. The server reads the shapes of a dense model, so
-// its file has an empty header without tensors.
+// Returns the content of a weights file. For detection and segmentation, the
+// server parses the file's header, so the header must be valid. It describes no
+// tensors.
 std::string Weights(const std::string& id, model::VisionTask task) {
   if (task == model::VisionTask::kClassification) return "weights of " + id;
   return std::string("\2\0\0\0\0\0\0\0{}", 10);

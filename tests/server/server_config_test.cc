@@ -61,7 +61,8 @@ TEST(ServerConfigTest, EachNumberHasADefaultInItsRange) {
 }
 
 TEST(ServerConfigTest, TheDefaultBudgetFitsBesideTheModelsOrTheStartIsRefused) {
-  constexpr int64_t kModels = int64_t{200} << 20;  // The default ones.
+  // The size of the default models.
+  constexpr int64_t kModels = int64_t{200} << 20;
   for (int64_t mib = 64; mib <= 65536; mib += mib / 4) {
     const ProcessMemory memory = {mib << 20, kModels};
     v1::ServerConfig config;

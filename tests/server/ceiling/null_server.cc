@@ -88,7 +88,7 @@ std::string WriteModel(const std::string& batching) {
 }  // namespace
 
 void ServeNullModel(absl::Duration batch_time, const Listening& listening) {
-  // Set here as in ServerMain.
+  // ServerMain sets this mode too.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const std::string repository =
       WriteModel(batch_time == absl::InfiniteDuration()

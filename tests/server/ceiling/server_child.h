@@ -29,7 +29,7 @@ class ServerChild {
   pid_t pid() const { return pid_; }
   std::string address() const;  // The gRPC address.
   int http_port() const { return ports_.http; }
-  // The CPU time that it has used.
+  // Returns the CPU time that the server's process has used.
   absl::Duration ProcessorTime() const;
 
  private:
@@ -41,14 +41,15 @@ class ServerChild {
 // later.
 enum class Processors {
   kAll,
-  kFirstHalf,  // At least one.
+  // At least one CPU.
+  kFirstHalf,
   kRest,
 };
 
 // Restricts the calling thread to some of the CPUs that it may use.
 void RunOn(Processors processors);
 
-// The CPU time that this process has used.
+// Returns the CPU time that this process has used.
 absl::Duration OwnProcessorTime();
 
 }  // namespace sfmamba

@@ -11,7 +11,8 @@ namespace {
 
 using Numbers = std::vector<int>;
 
-// Returns nodes with `nodes[i]` cores, and `siblings` processors per core.
+// Returns the processors of a machine. NUMA node i has nodes[i] cores with
+// `siblings` processors each.
 std::vector<Processor> Machine(const std::vector<int>& nodes,
                                int siblings = 1) {
   std::vector<Processor> processors;
@@ -27,7 +28,7 @@ std::vector<Processor> Machine(const std::vector<int>& nodes,
   return processors;
 }
 
-// Returns the processors of each group.
+// Returns the processors' numbers in each group that MakeGroups() makes.
 std::vector<Numbers> Groups(const std::vector<Processor>& processors,
                             int contexts, int threads) {
   std::vector<Numbers> groups;

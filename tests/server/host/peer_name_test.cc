@@ -15,7 +15,7 @@ namespace sfmamba::server {
 namespace {
 
 // Returns the name of a client of `family` at a port of `host`, with "PORT" in
-// place of its number. Empty if the family is not available.
+// place of the port's number. Returns "" if the family is not available.
 std::string NameOf(const std::string& host, int family) {
   auto sockets = ListeningSockets::Bind("a port", host, 0);
   if (!sockets.ok()) return "";

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kClasses = 150;
 
-// A map of blobs with wavy edges, like those of objects.
+// Returns a map with blobs that have wavy edges, similar to objects.
 model::Segmentation MakeMap(int height, int width) {
   model::Segmentation map;
   map.height = height;
@@ -54,7 +54,8 @@ void Encode(benchmark::State& state, const Params& params,
   const repository::ModelDirectory model = DenseModel();
   const auto handler = prediction::MakeHandler(params);
   for (auto _ : state) {
-    // The encoder takes a copy of the result. The server moves it instead.
+    // The encoder gets a copy of the result here. The server moves the result
+    // instead.
     state.PauseTiming();
     const auto encoder = handler->MakeEncoder(model, result, frame);
     state.ResumeTiming();
@@ -97,7 +98,8 @@ void BM_SegmentConfidence(benchmark::State& state) {
 }
 BENCHMARK(BM_SegmentConfidence)->Unit(benchmark::kMillisecond);
 
-// 100 ellipses, each a third of the picture high and wide.
+// Returns 100 detections. Their masks are ellipses, whose height and width are
+// a third of the picture's.
 model::Detections MakeDetections(int height, int width) {
   model::Detections detections;
   for (int i = 0; i < 100; ++i) {

@@ -15,7 +15,8 @@
 namespace sfmamba::image {
 namespace {
 
-// A smooth picture with some texture, so that its JPEG has a usual size.
+// Returns a smooth picture with some texture, so that its JPEG has a usual
+// size.
 RgbImage Photograph(int width, int height) {
   RgbImage image = server::Gradient(width, height);
   uint32_t noise = 1;

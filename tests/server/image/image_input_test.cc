@@ -79,7 +79,7 @@ TEST_F(ImageInputTest, AClassifiersInputHasItsSize) {
 TEST_F(ImageInputTest, APartIsResizedAsAPictureOfItsOwn) {
   const RgbImage picture = server::Gradient(90, 70);
   ImageSource image = Encoded(server::EncodePng(picture));
-  image.crop = CropRect{0.1f, 0.1f, 1, 1};  // From (9, 7) on.
+  image.crop = CropRect{0.1f, 0.1f, 1, 1};  // The crop begins at (9, 7).
   const absl::StatusOr<DecodedPicture> decoded =
       DecodePicture(image, ImageLimits(), DecodeWatch());
   ASSERT_TRUE(decoded.ok()) << decoded.status();
@@ -107,7 +107,7 @@ TEST_F(ImageInputTest, APartIsResizedAsAPictureOfItsOwn) {
   }
 }
 
-// The shape of a picture, and adjustments of its encoder.
+// The shape of a picture, and a function that adjusts its encoder.
 struct Shape {
   const char* name;
   int width, height;
@@ -155,7 +155,8 @@ TEST_F(ImageInputTest, AClassifiersJpegIsResizedAsItIsDecoded) {
   }
 }
 
-// Rows are resized while they come from the decoder, and each has its own time.
+// Decoding and resizing alternate row by row. Nevertheless, the time of each is
+// measured separately.
 TEST_F(ImageInputTest, DecodingAndResizingHaveATimeEach) {
   const ImageSource image =
       Encoded(server::EncodeJpeg(server::Gradient(900, 900)));
@@ -293,8 +294,6 @@ TEST_F(ImageInputTest, ATensorMayBeInPieces) {
             (std::vector<uint8_t>{'a', 'b', 'c', 'd', 'e', 'f'}));
 }
 
-// A JPEG is decoded at a scale that makes the crop at least as large as the
-// input.
 TEST(CropInputTest, CopiesAPartOfPixelsAndOfValues) {
   ImageBuffer input;
   input.height = 3;
@@ -323,6 +322,8 @@ TEST(CropInputTest, CopiesAPartOfPixelsAndOfValues) {
             (std::vector<float>{5, 6, 9, 10, 17, 18, 21, 22, 29, 30, 33, 34}));
 }
 
+// A JPEG is decoded at a scale that makes the crop at least as large as the
+// input.
 TEST_F(ImageInputTest, ACropIsNotDecodedSmallerThanTheInput) {
   for (const CropRect& crop :
        {CropRect{0, 0, 1, 0.125f}, CropRect{0.5f, 0, 0.625f, 1}}) {

@@ -70,7 +70,8 @@ TEST(PixelsTest, ATooSmallStrideIsToldTheLeastOne) {
 }
 
 TEST(PixelsTest, Nv12IsBt601VideoRange) {
-  // Black, white, mid grey and pure red (81, 90, 240) of BT.601.
+  // The colours are black, white, mid grey and pure red. BT.601 defines red as
+  // (81, 90, 240).
   const auto image = [](int y, int u, int v) {
     std::string data(4, static_cast<char>(y));
     data += {static_cast<char>(u), static_cast<char>(v)};
@@ -139,11 +140,12 @@ model::ModelConfig ModelOfSide(int side) {
 TEST(TensorTest, EachTypeIsRead) {
   const auto f32 = MakeTensor<float>(Type::kFloat32, {-1.5f, 0, 3e38f});
   EXPECT_EQ(ToImageBuffer(f32)->values, (std::vector<float>{-1.5f, 0, 3e38f}));
-  // -1.5, the smallest subnormal and the largest value.
+  // The values are -1.5, the smallest subnormal number and the largest number.
   const auto f16 = MakeTensor<uint16_t>(Type::kFloat16, {0xBE00, 1, 0x7BFF});
   EXPECT_EQ(ToImageBuffer(f16)->values,
             (std::vector<float>{-1.5f, 5.9604645e-8f, 65504}));
-  // Negative values: the smallest and the largest subnormal, and zero.
+  // The values are the smallest and the largest negative subnormal numbers, and
+  // zero.
   const auto below =
       MakeTensor<uint16_t>(Type::kFloat16, {0x8001, 0x83FF, 0x8000});
   EXPECT_EQ(ToImageBuffer(below)->values,
@@ -198,7 +200,7 @@ TEST(TensorTest, BytesInPiecesAreReadAsTheyAreInOne) {
        {Type::kUint8, Type::kFloat32, Type::kFloat16, Type::kBfloat16}) {
     const int size = type == Type::kUint8 ? 1 : type == Type::kFloat32 ? 4 : 2;
     std::vector<uint8_t> bytes(kElements * size);
-    // Only exponents of finite values.
+    // These bytes are random, but give only exponents of finite values.
     for (uint8_t& byte : bytes) byte = random() % 0x3F;
     const auto owned = MakeTensor(type, bytes, {3, kRows, kColumns});
     const absl::StatusOr<ImageBuffer> whole = ToImageBuffer(owned);

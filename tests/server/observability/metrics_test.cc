@@ -152,7 +152,8 @@ TEST(MetricsTest, HistogramsHoldWhatWasObserved) {
   EXPECT_EQ(stage.sample_sum, 1.5);
   std::vector<double> bounds;
   for (const auto& bucket : stage.bucket) bounds.push_back(bucket.upper_bound);
-  bounds.pop_back();  // Infinity.
+  // The last bound is infinity.
+  bounds.pop_back();
   EXPECT_EQ(bounds,
             (std::vector<double>{.0001, .00025, .0005, .001, .0025, .005, .01,
                                  .025,  .05,    .1,    .25,  .5,    1,    2.5,
@@ -218,7 +219,8 @@ TEST(MetricsTest, TurnsAreCounted) {
   auto one = metrics.Model("m", "1");
   auto two = metrics.Model("m", "2");
   one->ActiveClientsAre(3);
-  two->ActiveClientsAre(2);  // An earlier count for the same device.
+  // The newest count for a device should win, so this one is set before it.
+  two->ActiveClientsAre(2);
   one->TurnsPassed(0);
   one->TurnsPassed(5);
   EXPECT_EQ(Values(metrics)["sfmamba_active_clients{model=m}"], 3);
@@ -346,7 +348,8 @@ TEST(MetricsTest, RequestsInFlightWaitOrRun) {
   expect(0, 0);
   for (int i = 0; i < 5; ++i) metrics.RequestStarted(Method::kClassify, 1);
   metrics.RequestStarted(Method::kModelInfer, 1);
-  metrics.RequestStarted(Method::kListModels, 1);  // It needs no model.
+  // ListModels needs no model.
+  metrics.RequestStarted(Method::kListModels, 1);
   expect(0, 6);
   metrics.DecodeQueued();
   model->QueueChanged(server::Priority::kHigh, 2, 1, absl::UnixEpoch());

@@ -100,7 +100,8 @@ TEST_P(MaskPiecesTest, SmallMasksShareAPiece) {
 TEST_P(MaskPiecesTest, ALargeMaskIsCut) {
   const bool png = GetParam() == v1::DetectParams::PNG_CROP;
   const int once = Pieces(GetParam(), 40, 7000, 2);
-  EXPECT_GE(once, png ? 80 : 10);  // 280,000 lines.
+  // The masks have 280,000 lines together.
+  EXPECT_GE(once, png ? 80 : 10);
   EXPECT_LE(once, png ? 150 : 20);
   // Edges count too. In noise, a single mask takes several steps.
   EXPECT_GE(Pieces(GetParam(), 1, 7000, 500), 16);

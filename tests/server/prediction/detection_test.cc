@@ -144,15 +144,15 @@ TEST(DetectionTest, PngMasksCoverTheBoxRoundedOutwards) {
   // Like pasted masks, the mask reaches one pixel beyond the box on each side.
   model::Detection detection = MakeDetection({2.5f, 3.25f, 11.5f, 5});
   base::Mask mask = MakeMask(1, 2, 12, 4);
-  mask.data[1 * 12 + 2] = 0;  // Pixel (3, 3) of the crop.
+  mask.data[1 * 12 + 2] = 0;  // This is pixel (3, 3) of the crop.
   detection.mask = std::make_shared<PixelMask>(mask);
   const v1::DetectResult result =
       Convert({detection}, Frame(), v1::DetectParams::PNG_CROP);
   const server::GreyPng png =
       server::DecodeGreyPng(result.detections(0).png_crop());
   EXPECT_EQ(png.bit_depth, 1);
-  EXPECT_EQ(png.width, 10);  // 2 .. 12
-  EXPECT_EQ(png.height, 2);  // 3 .. 5
+  EXPECT_EQ(png.width, 10);  // The columns are 2 to 12.
+  EXPECT_EQ(png.height, 2);  // The rows are 3 to 5.
   std::vector<int> expected(20, 1);
   expected[1] = 0;
   EXPECT_EQ(png.values, expected);
@@ -185,7 +185,7 @@ TEST(DetectionTest, AMasksRunsBesideItsBoxAreLeftOut) {
                                           0, 0, 1, 1, 1, 1, 1, 0}));
 }
 
-// Random runs per row, and widths that end at any bit of a byte.
+// Each row has random runs. The widths end at each bit of a byte.
 TEST(DetectionTest, PngMasksOfAnyRowsComeBack) {
   std::mt19937 random(1);
   for (const int width : {1, 7, 8, 9, 15, 16, 17, 63, 64, 65, 80}) {

@@ -386,8 +386,8 @@ TEST_F(PredictionCropsTest, ACancelledRequestCancelsThem) {
   gate_.Close();
   {
     Asked asked(*environment_, Detect(1, 5));
-    gate_.WaitForBatch();  // The classifier's batch, as the detector passes no
-                           // gate.
+    // The detector passes no gate, so this is the classifier's batch.
+    gate_.WaitForBatch();
     asked.prediction.Cancel();
     gate_.Open();
     EXPECT_EQ(asked.response.Wait().code(), absl::StatusCode::kCancelled);

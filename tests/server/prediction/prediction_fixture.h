@@ -326,7 +326,7 @@ class PredictionTest : public testing::Test {
     return request;
   }
 
-  // A metric's value; 0 if there is no such series.
+  // Returns a metric's value, or 0 if there is no such series.
   double Value(const std::string& series) {
     return observability::Values(metrics_)[series];
   }
@@ -391,8 +391,8 @@ class PredictionTest : public testing::Test {
   int translated_ = 0;
   int malformed_ = -1;
 
-  // In the order of a server's members. The pools and the repository drain
-  // before the members they use are destroyed.
+  // The members have the order of a server's members. The pools and the
+  // repository drain before the members they use are destroyed.
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file_;
   observability::Logger log_;
   observability::Metrics metrics_;

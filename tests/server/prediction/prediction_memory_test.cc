@@ -17,7 +17,8 @@ class PredictionMemoryTest : public PredictionTest {
     request.message_bytes = message_bytes;
     return request;
   }
-  // A picture of six tiles of 48 x 48 pixels. The whole picture is run as well.
+  // Returns a request for a picture of six tiles of 48 x 48 pixels. The whole
+  // picture is run as well.
   PredictionRequest TiledRequest() {
     PredictionRequest request = LargeRequest(1, 144, 96);
     request.model = "masks";
@@ -137,7 +138,8 @@ TEST_F(PredictionMemoryTest, WhatFindsNoneFreeIsRefusedAndToldToComeBack) {
 TEST_F(PredictionMemoryTest, WhatIsRefusedForItsInputsHoldsNothing) {
   auto others = *memory_.Take(MemoryUse::kAnswer, memory_.most_of_request());
   std::vector<server::MemoryHold> rest;
-  while (true) {  // Leaves less than one input.
+  // This loop leaves less memory than one input needs.
+  while (true) {
     auto more = memory_.Take(MemoryUse::kAnswer, kInputBytes + 1);
     if (!more.ok()) break;
     rest.push_back(*std::move(more));

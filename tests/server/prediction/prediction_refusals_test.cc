@@ -59,7 +59,7 @@ TEST_F(PredictionTest, ImagesTakeRoomInTheQueueBeforeTheyAreDecoded) {
 TEST_F(PredictionTest, WhatCannotBeAnsweredInTimeIsRefusedAtOnce) {
   const auto ask = [this](absl::Duration deadline) {
     KeptResponse response;
-    // A map of 36 megapixels, which takes about 0.3 s to encode.
+    // Requests a map of 36 megapixels, which takes about 0.3 s to encode.
     PredictionRequest request = LargeRequest(1, 6000, 6000);
     v1::ClassifyParams params;
     params.mutable_heat_map()->set_encoding(v1::HeatMapParams::PNG);
@@ -81,8 +81,8 @@ TEST_F(PredictionTest, WhatCannotBeAnsweredInTimeIsRefusedAtOnce) {
       << "who sets no deadline is refused only when a queue is full";
 }
 
-// Twenty pictures. Each takes 0.1 s to decode, and its heat map 0.3 s to
-// encode.
+// The request has twenty pictures. Each takes 0.1 s to decode, and its heat map
+// takes 0.3 s to encode.
 TEST_F(PredictionTest, AllThatARequestBringsCountsForItsOwnDeadline) {
   const auto ask = [this](bool with_maps, absl::Duration deadline) {
     PredictionRequest request = LargeRequest(20, 6000, 6000);
@@ -162,14 +162,14 @@ TEST_F(PredictionTest, ARequestMayTakeAllOfTheRoomThatThereIs) {
   EXPECT_EQ(images_response.Wait(), absl::OkStatus()) << "the decode queue's";
 }
 
-// The second image has another size and type, so the first says nothing about
-// it.
+// The second image has another size and type, so the first image's time does
+// not apply to it.
 TEST_F(PredictionTest, EachImageIsJudgedByItsOwnSizeAndType) {
   constexpr absl::Duration kSlow = absl::Milliseconds(600);
   constexpr int kWide = server::FakeModel::kLongSide;
   const std::vector<int64_t> shape = {3, server::FakeModel::kShortSide, kWide};
   const std::string values(4 * 3 * shape[1] * shape[2], '\0');
-  // 's': a small picture. 't': a large tensor.
+  // In `images`, 's' is a small picture and 't' is a large tensor.
   const auto request_of = [&](const std::string& images) {
     PredictionRequest request = Request(images.size());
     request.method = observability::Method::kSegment;

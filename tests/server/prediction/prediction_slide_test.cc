@@ -25,7 +25,7 @@ using server::MemoryUse;
 constexpr int kHeight = server::FakeModel::kShortSide;
 constexpr int kWidth = server::FakeModel::kLongSide;
 
-// A request's window and its stride; 0 is unset.
+// The window and the stride of a request. A value of 0 is unset.
 struct Window {
   int width = 0, height = 0, stride_x = 0, stride_y = 0;
 };
@@ -223,7 +223,7 @@ TEST_F(PredictionSlideTest, OnlyTheWindowsWithRoomForTheirLogitsAreRun) {
     work.run = [&] { go_on.WaitForNotification(); };
     return work;
   }());
-  // Eleven rows with one window each.
+  // The grid has eleven rows with one window each.
   const SlideGrid grid({kWidth, kHeight}, {16, 96}, {8, 96});
   ASSERT_EQ(grid.windows(), 11);
   PredictionRequest request =

@@ -27,7 +27,8 @@ class PredictionTimingTest : public PredictionTest {
     request.options.include_timing = true;
     return request;
   }
-  // A picture of four tiles. The whole picture is run as well.
+  // Returns a request for a picture of four tiles. The whole picture is run as
+  // well.
   PredictionRequest Tiled() {
     PredictionRequest request = LargeRequest(1, 1200, 1200);
     request.model = "masks";

@@ -236,14 +236,16 @@ const BadRequest kBadRequests[] = {
 
 TEST_F(RequestValidationTest, BadRequestsGetTheirReasonAndMatesTheirBytes) {
   Start();
-  ExpectAlive();  // Runs alone and stores the bytes.
+  // This request runs alone. Its response is stored for comparison.
+  ExpectAlive();
   for (const BadRequest& bad : kBadRequests) {
     SCOPED_TRACE(bad.name);
     ClassifyRequest request = server::GreyRequest(7);
     bad.change(&request);
     server::Call bad_call(*server_, request);
     server::Call good_call(*server_,
-                           server::GreyRequest(100));  // In the same batch.
+                           // This image runs in the batch of the bad image.
+                           server::GreyRequest(100));
     const server::Ending ending = bad_call.Wait();
     EXPECT_EQ(ending.code, StatusCode::INVALID_ARGUMENT);
     EXPECT_EQ(ending.reason, bad.reason);

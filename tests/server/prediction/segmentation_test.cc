@@ -20,7 +20,8 @@ std::vector<std::string> Labels(int classes) {
   return labels;
 }
 
-// 3 x 2 pixels: three of class 1, two of class 0, one of the last class.
+// Returns a map of 3 x 2 pixels. Three pixels have class 1, two have class 0,
+// and one has the last class.
 model::Segmentation MakeMap(int classes) {
   model::Segmentation map;
   map.height = 2;

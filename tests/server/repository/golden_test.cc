@@ -149,7 +149,8 @@ TEST(CheckResultTest, WhatLiesBehindLogitsIsNotRead) {
   model::Classification got, expected;
   got.logits = {0, 10, 1000};
   expected.logits = {0, 10, -1000};
-  got.logits.pop_back();  // Its value stays in memory.
+  // The removed value stays in memory.
+  got.logits.pop_back();
   expected.logits.pop_back();
   EXPECT_TRUE(CheckResult(std::move(got), std::move(expected)).ok());
 }
@@ -211,7 +212,8 @@ TEST(CheckResultTest, NearlyAllPixelsMustBeEqual) {
 TEST(CheckResultTest, WhatLiesBehindAMapIsNotRead) {
   std::vector<uint16_t> got(101, 0), expected(101, 0);
   got[0] = got[1] = got[2] = 1;
-  got.pop_back();  // Its value stays in memory.
+  // The removed value stays in memory.
+  got.pop_back();
   expected.pop_back();
   EXPECT_FALSE(CheckResult(Map(std::move(got)), Map(std::move(expected))).ok())
       << "97 of 100 pixels are right";

@@ -208,7 +208,7 @@ TEST_F(ModelDirectoryTest, EachFileMustBeThere) {
   }
 }
 
-// The files of a version with random weights.
+// A version with random weights has no weights file and no labels file.
 TEST_F(ModelDirectoryTest, RandomWeightsNeedTheConfigurationAlone) {
   fs::remove(path_ / kWeightsFile);
   fs::remove(path_ / kLabelsFile);
@@ -343,7 +343,7 @@ TEST_F(HuggingFaceFolderTest, ATextprotoBesideItSaysWhatDiffers) {
   EXPECT_EQ(ReadModelDirectory(version_)->config.backbone.windows,
             (std::array<int, 2>{2, 1}))
       << "in place of those of the other file";
-  // The network that it describes must fit the weights.
+  // config.textproto states the size of the weights file, which must be right.
   Write(kConfigFile, absl::StrCat("weights { size_bytes: ",
                                   fs::file_size(path_ / kWeightsFile), " }"));
   EXPECT_TRUE(LooksComplete(version_));
@@ -444,7 +444,7 @@ TEST(Sha256Test, OfKnownFiles) {
   std::ofstream(path) << "abc";
   EXPECT_EQ(*server::FilesSha256({path}), kAbcSha256);
   std::ofstream(path, std::ios::trunc) << std::string(1000000, 'a');
-  // FIPS 180-2, B.3.
+  // The digest of the example in FIPS 180-2, B.3.
   EXPECT_EQ(*server::FilesSha256({path}),
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
   EXPECT_FALSE(server::FilesSha256({path + "_absent"}).ok());

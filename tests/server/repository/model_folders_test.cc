@@ -169,7 +169,8 @@ TEST_F(ModelFoldersTest, R1FollowsLinksThatEndInTheRepository) {
   fs::create_directories(root_ / "m");
   fs::create_directory_symlink("../store/blue/4", root_ / "m/2");
   fs::create_directory_symlink("store/blue", root_ / "linked");
-  // A ConfigMap's volume. A rename replaces all its files at once.
+  // The folder is like the volume of a Kubernetes ConfigMap. In such a volume,
+  // a rename replaces all files at once.
   WriteVersion("map/1/..2026");
   fs::create_directory_symlink("..2026", root_ / "map/1/..data");
   for (const char* file :

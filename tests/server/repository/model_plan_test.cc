@@ -70,7 +70,7 @@ TEST(ModelPlanTest, TheOldVersionStaysWhileTheNewOneFails) {
   plan.Found(Folder({{1, "a"}, {2, "b"}}));
   plan.Failed(2, kNow, kPeriod);
   EXPECT_EQ(plan.ToUnload({}), Numbers());
-  // This holds even if its folder is gone.
+  // The old version stays even if its folder is removed.
   plan.Found(Folder({{2, "b"}}));
   EXPECT_EQ(plan.ToUnload({}), Numbers());
 }

@@ -246,7 +246,7 @@ TEST_F(ModelReloadTest, RollsOutAndBackByLabels) {
   EXPECT_EQ(Found("m"), 2);
   ASSERT_TRUE(Load("m").ok());
   AwaitStates({"2 READY"});
-  // Rolls back.
+  // The test rolls back to version 1.
   ASSERT_TRUE(LoadVersion("m", 1).ok());
   ASSERT_TRUE(repository_->SetLabel("m", "stable", 1).ok());
   ASSERT_TRUE(repository_->SetLabel("m", "canary", std::nullopt).ok());

@@ -7,7 +7,7 @@
 namespace sfmamba::server {
 namespace {
 
-// Counts apples.
+// A resource that counts apples.
 class Basket {
  public:
   struct Part {

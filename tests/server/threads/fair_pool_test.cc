@@ -378,8 +378,8 @@ TEST(FairPoolTest, ManyProducersLoseNothing) {
   EXPECT_EQ(ran, 8000);
 }
 
-// A thread is woken only if there may be work for it. If a wake were missing,
-// work would stay behind.
+// A thread is woken only if there may be work for it. If it were not woken in
+// time, work would stay in the queue.
 TEST(FairPoolTest, LongAndShortAndLargePiecesAreAllDone) {
   FairPool::Options options = Threads(2);
   options.long_piece = absl::Milliseconds(1);

@@ -111,7 +111,8 @@ TEST(FairQueueTest, HasNothingToStartWith) {
   EXPECT_FALSE(queue.Pop(kStart, kMuch).has_value());
 }
 
-// This holds however many of the large ones have been served.
+// A small request's work goes before all remaining work of a large request, no
+// matter how much of the large request is done.
 TEST(FairQueueTest, ASmallPieceIsBeforeAllThatAreLeftOfSixtyFourLargeOnes) {
   for (int served = 0; served < 64; ++served) {
     FairQueue queue;
@@ -220,7 +221,8 @@ TEST(FairQueueTest, OfSmallPiecesTheUrgentAreFirst) {
   }
 }
 
-// Otherwise short deadlines would be a way to overtake all other clients.
+// If a deadline could do this, a client could overtake all others with short
+// deadlines.
 TEST(FairQueueTest, ADeadlineDoesNotCarryLargePiecesPastSmallOnes) {
   FairQueue queue;
   for (int i = 0; i < 64; ++i) {
@@ -283,8 +285,8 @@ TEST(FairQueueTest, ASmallPieceThatDoesNotFitIsOvertakenBy5Milliseconds) {
   }
 }
 
-// Work behind it must not starve it. Smaller new work goes before it, but no
-// longer than before other work.
+// Work that does not fit into memory must not starve. Smaller new work may go
+// before it only for a limited time, as it may go before other work.
 TEST(FairQueueTest, WhatDoesNotFitIsNotStarved) {
   for (const absl::Duration other : {kLarge / 4, 3 * kLarge}) {
     FairQueue queue;
@@ -311,7 +313,8 @@ TEST(FairQueueTest, WhatDoesNotFitIsOvertakenByAsMuchAsItCosts) {
   EXPECT_EQ(PopGroup(&queue, 100), 1u);
 }
 
-// Work before it in the order must not wait for it.
+// Work that waits for memory must not delay the work before it in the queue's
+// order.
 TEST(FairQueueTest, WhatWaitsForMemoryHoldsUpOnlyWhatIsBehindIt) {
   FairQueue queue;
   queue.Push(Holding(1, kLarge, 100));

@@ -14,7 +14,7 @@ CENTER_CROP, STRETCH = 0, 1
 CASES = [
     (50, 37, 24, 24, CENTER_CROP),  # Shrinks both sides.
     (37, 50, 24, 24, CENTER_CROP),
-    (20, 31, 48, 41, CENTER_CROP),  # Enlarges both; an odd margin.
+    (20, 31, 48, 41, CENTER_CROP),  # Enlarges both sides. The margin is odd.
     (40, 60, 40, 32, CENTER_CROP),  # No resampling.
     (64, 33, 33, 33, STRETCH),  # Only rows are resampled.
     (33, 64, 33, 33, STRETCH),  # Only columns are resampled.
@@ -25,7 +25,7 @@ CASES = [
     (90, 1, 16, 16, CENTER_CROP),
     (1, 1, 9, 8, STRETCH),
     (997, 3, 12, 11, CENTER_CROP),
-    (401, 399, 400, 40, STRETCH),  # One pixel less and one more.
+    (401, 399, 400, 40, STRETCH),  # One side shrinks by a pixel, the other grows by a pixel.
     (1000, 667, 100, 96, CENTER_CROP),
 ]
 

@@ -12,8 +12,8 @@ namespace {
 
 void BM_SlidingMap(benchmark::State& state) {
   const int classes = state.range(0), stride = state.range(1);
-  // The scale of ADE20K with mmsegmentation's window, and the map of a
-  // photograph.
+  // The resized picture and the window have the sizes of mmsegmentation's
+  // settings for ADE20K. The map has the size of a photograph.
   const SlideGrid grid({512, 2048}, {512, 512}, {stride, stride});
   const image::PictureSize out = {1000, 4000};
   std::mt19937 random(1);

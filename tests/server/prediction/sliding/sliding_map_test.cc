@@ -58,7 +58,8 @@ TEST(SlideGridTest, TheRowsThatCoverAPixelAreKeptAndOneMore) {
   const SlideGrid grid({96, 40}, {16, 16}, {8, 8});
   EXPECT_EQ(grid.rows(), 11);
   EXPECT_EQ(grid.columns(), 4);
-  // Two rows cover a pixel, or three if the last row is moved inwards.
+  // Each pixel lies in two rows of windows, or in three if the last row of
+  // windows is moved inwards. One more row may be kept.
   EXPECT_EQ(grid.MostKept(), (3 + 1) * 4);
   EXPECT_EQ(SlideGrid({20, 40}, {16, 16}, {8, 8}).MostKept(), 2 * 4);
 }
@@ -282,7 +283,7 @@ TEST(SlidingMapTest, KeepsNothingOnceTheMapIsTaken) {
 }
 
 TEST(SlidingMapTest, TakesPartsOfSomeMilliseconds) {
-  // 64 windows of 512 x 512 and 150 classes.
+  // The grid has 64 windows of 512 x 512 pixels, and there are 150 classes.
   const SlideGrid grid({2048, 2048}, {512, 512}, {220, 220});
   SlidingMap map(grid, 150, {3000, 4000}, false);
   EXPECT_LE(map.NextCost(), absl::Milliseconds(20));
