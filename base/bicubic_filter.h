@@ -34,7 +34,7 @@ class BicubicFilter {
 
  private:
   const int in_;
-  const double scale_;    // Inputs per output.
+  const double scale_;    // Inputs per output pixel.
   const double widened_;  // The factor by which the cubic is widened.
   std::vector<double> exact_;
 };

@@ -81,8 +81,8 @@ void Include(int64_t begin, int64_t length, int height, Mask* bounds) {
     bounds->left = first_column;
     bounds->top = first_row;
   }
-  const int bottom =
-      std::max(bounds->top + bounds->height, last_row + 1);  // Exclusive.
+  // `bottom` is the row after the last one.
+  const int bottom = std::max(bounds->top + bounds->height, last_row + 1);
   bounds->top = std::min(bounds->top, first_row);
   bounds->height = bottom - bounds->top;
   bounds->width = last_column + 1 - bounds->left;

@@ -48,7 +48,7 @@ class RleWriter {
   std::string Finish(int64_t pixels);
 
   bool empty() const { return end_ == 0; }  // No pixel is set.
-  // The length of the string so far.
+  // Returns the length of the string so far.
   int64_t bytes() const { return text_.size(); }
 
  private:

@@ -39,7 +39,7 @@ absl::Status ReadJpeg(absl::string_view bytes, ImageHeader& header) {
 // Returns true if the CRC at the end of `chunk` fits the chunk's type and data.
 // `chunk` also includes its length.
 bool HasValidCrc(absl::string_view chunk) {
-  constexpr int kLength = 4, kCrc = 4;  // Bytes.
+  constexpr int kLength = 4, kCrc = 4;  // In bytes.
   const size_t size = chunk.size() - kLength - kCrc;
   return BigEndian(chunk, kLength + size, kCrc) ==
          crc32(0, reinterpret_cast<const Bytef*>(chunk.data()) + kLength, size);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <csetjmp>
-#include <cstdio>  // Before jpeglib.h, which needs FILE and size_t.
+#include <cstdio>  // jpeglib.h needs FILE and size_t.
 #include <optional>
 #include <string>
 

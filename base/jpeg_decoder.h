@@ -14,7 +14,7 @@ namespace sfmamba::base {
 
 struct JpegHeader {
   JpegFrame frame;
-  int orientation = 1;  // EXIF's, 1..8.
+  int orientation = 1;  // EXIF's orientation, 1 to 8.
 };
 
 // Reads a JPEG's headers up to its first scan. Bytes between segments are

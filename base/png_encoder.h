@@ -13,7 +13,8 @@
 
 namespace sfmamba::base {
 
-class PngWriter;  // In png_encoder.cc.
+// This class is defined in png_encoder.cc.
+class PngWriter;
 
 // Encodes a grey PNG some rows at a time. With 8 or 16 bits, it uses zlib's
 // fastest compression and no filter, which is good for maps of few values. With

@@ -35,8 +35,8 @@ class LatencyHistogram {
  private:
   std::vector<int64_t> counts_;
   int64_t count_ = 0;
-  double sum_ = 0;   // Nanoseconds.
-  int64_t max_ = 0;  // Nanoseconds.
+  double sum_ = 0;   // In nanoseconds.
+  int64_t max_ = 0;  // In nanoseconds.
 };
 
 }  // namespace sfmamba::client

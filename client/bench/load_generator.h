@@ -19,7 +19,8 @@ struct LoadRequest {
   absl::variant<v1::ClassifyRequest, v1::DetectRequest, v1::SegmentRequest>
       message;
   absl::Duration deadline = absl::Seconds(10);  // Counted from the due time.
-  int class_index = 0;                          // Index in Load::class_names.
+  // The index of the request's class in Load::class_names.
+  int class_index = 0;
 };
 
 struct Load {
@@ -34,7 +35,7 @@ struct Load {
 };
 
 struct LoadOptions {
-  int threads = 1;       // Threads that send.
+  int threads = 1;       // The number of threads that send.
   int concurrency = 16;  // In a closed loop, requests in flight at a time.
   // The most requests in flight in an open loop. Requests that would exceed it
   // are not sent and are counted as `over_cap`.

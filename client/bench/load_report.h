@@ -17,14 +17,15 @@ namespace sfmamba::client {
 // count one class or all classes:
 //   requests = over_cap + missed + sent,  sent = in_time + late + failed
 struct RequestCounts {
-  std::string class_name;  // Empty: all classes.
+  // If empty, the counts are for all classes.
+  std::string class_name;
   int64_t requests = 0;
-  int64_t over_cap = 0;  // Not sent, because too many were in flight.
+  int64_t over_cap = 0;  // Not sent, because too many requests were in flight.
   int64_t missed = 0;    // Not sent, because the deadline had passed.
   int64_t sent = 0;
   int64_t in_time = 0;  // OK, and received by the deadline.
   int64_t late = 0;     // OK, and received after the deadline.
-  int64_t failed = 0;   // Any other status.
+  int64_t failed = 0;   // Ended with any other status.
   // Number of sent requests by answer, for example "OK" or "UNAVAILABLE
   // (DRAINING)".
   std::map<std::string, int64_t> codes;

@@ -15,9 +15,11 @@ namespace sfmamba::client {
 // A request of a trace. A trace may send it many times.
 struct TraceRequest {
   std::string method = "classify";  // Or "detect" or "segment".
-  std::string model;  // If empty, the server's default model for `method`.
+  // If empty, the server uses its default model for `method`.
+  std::string model;
   std::vector<std::string> pictures;  // Paths, "tensor:fp32", "tensor:uint8".
-  absl::optional<absl::Duration> deadline;  // If unset, the sender chooses.
+  // If unset, the sender chooses the deadline.
+  absl::optional<absl::Duration> deadline;
   v1::RequestOptions::Priority priority =
       v1::RequestOptions::PRIORITY_UNSPECIFIED;
   std::string class_name;  // Requests of one class are counted together.
@@ -26,12 +28,14 @@ struct TraceRequest {
 // A sequence of requests and the times at which to send them.
 struct Trace {
   struct Arrival {
-    absl::Duration at;  // Since the start, >= 0.
-    int request = 0;    // Index into `requests`.
+    // Counted from the start. Must not be negative.
+    absl::Duration at;
+    int request = 0;  // An index into `requests`.
   };
 
   std::vector<TraceRequest> requests;
-  std::vector<Arrival> arrivals;  // Ordered by time.
+  // The arrivals are ordered by time.
+  std::vector<Arrival> arrivals;
 };
 
 // Reads a text in the format of docs/operations.md ("Load"). Each line is an

@@ -43,7 +43,7 @@ using Rows = std::vector<std::vector<std::string>>;
 // is not included here.
 struct VerbTable {
   std::vector<std::string> headings;
-  int message_column = 0;     // Column of `nothing_found`.
+  int message_column = 0;     // The column of `nothing_found`.
   std::string nothing_found;  // Text for an answer without rows.
 };
 
@@ -51,8 +51,8 @@ struct VerbTable {
 template <typename Result>
 struct VerbActions {
   PrepareImage prepare;  // Makes the image that is sent.
-  // Returns an error if the result is malformed. If null, results are not
-  // checked.
+  // Returns an error if the result is malformed. If this function is null,
+  // results are not checked.
   std::function<absl::Status(const Result&)> check;
   std::function<Rows(const Result&)> rows;
   // Writes members of the file's JSON object.

@@ -55,7 +55,7 @@ class StreamRun {
     std::shared_ptr<const v1::StreamPredictRequest> message;
   };
 
-  // The body of the thread that reads pictures.
+  // Runs in a thread. Reads pictures until all are read or no more are wanted.
   void ReadAll() ABSL_LOCKS_EXCLUDED(mu_);
   // Waits for a picture to send. Returns false if all pictures are answered.
   bool AwaitPicture() ABSL_LOCKS_EXCLUDED(mu_);

@@ -31,8 +31,10 @@ class AveragePrecision {
   // both given by index. If the object is a crowd, it returns the fraction of
   // the detection that lies in the crowd.
   struct Matches {
-    std::vector<bool> crowds;    // By object.
-    std::vector<double> scores;  // By detection.
+    // Indexed by object.
+    std::vector<bool> crowds;
+    // Indexed by detection.
+    std::vector<double> scores;
     std::function<double(int detection, int object)> iou;
   };
   // Called once for each class and image. Detections of equal scores are ranked
@@ -53,7 +55,7 @@ class AveragePrecision {
     std::array<Outcome, kThresholds> outcomes;
   };
   struct Class {
-    int64_t objects = 0;  // Without crowds.
+    int64_t objects = 0;  // The number without crowds.
     std::vector<Detection> detections;
   };
 

@@ -30,19 +30,20 @@ namespace sfmamba::client {
 // files.
 struct Dataset {
   struct Sample {
-    std::string picture;  // Path.
-    std::string label;    // Classification only.
-    std::string map;      // Path. Segmentation only.
-    CocoPicture coco;     // Detection only.
+    std::string picture;  // The path of the picture.
+    std::string label;    // Set only for classification.
+    std::string map;      // The path of the map, only for segmentation.
+    CocoPicture coco;     // Set only for detection.
   };
 
   v1::Model::Task task = v1::Model::TASK_UNSPECIFIED;
   bool labelled = true;
-  std::vector<Sample> samples;  // At least one.
+  std::vector<Sample> samples;  // There is at least one sample.
   // Class by label. For detection, a class is the category's id. For
   // classification, it is always 0.
   std::map<std::string, int64_t> classes;
-  std::string left_out;  // CocoFile::left_out. Detection only.
+  // The value of CocoFile::left_out. Set only for detection.
+  std::string left_out;
 };
 
 // Reads the dataset in `folder`. If the folder combines two layouts, `task`

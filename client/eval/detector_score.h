@@ -33,7 +33,8 @@ class DetectorScore {
   // Adds a picture without an answer. Its objects count as not detected.
   void AddUnanswered(const CocoPicture& picture) { Count(picture, {}); }
 
-  int64_t objects(int64_t category_id) const;  // Without crowds.
+  // Returns the number of objects that are not crowds.
+  int64_t objects(int64_t category_id) const;
   const AveragePrecision& boxes() const { return boxes_; }
   // Null unless there are objects and all have masks. Also null if there are
   // detections and none has a mask.

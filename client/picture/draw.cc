@@ -248,7 +248,8 @@ struct LegendLayout {
   cv::Size cell;
   int columns = 0;
   int rows = 0;
-  cv::Point corner;  // On the canvas.
+  // The legend's top left corner on the canvas.
+  cv::Point corner;
   // The canvas holds the picture in its top left corner, and the legend.
   cv::Size canvas;
 };

@@ -16,9 +16,11 @@ namespace sfmamba::client {
 // if the network or gRPC itself raised the error.
 struct RpcErrorDetails {
   std::string reason;  // ErrorInfo.reason, such as "QUEUE_FULL".
-  std::map<std::string, std::string> metadata;  // ErrorInfo.metadata.
+  // The metadata of ErrorInfo.
+  std::map<std::string, std::string> metadata;
   std::vector<std::string> fields;  // BadRequest paths: "images[2].encoded".
-  absl::optional<absl::Duration> retry_delay;  // RetryInfo.
+  // The delay in RetryInfo.
+  absl::optional<absl::Duration> retry_delay;
 };
 
 // Converts a status of gRPC. The messages in its grpc-status-details-bin become

@@ -9,7 +9,7 @@
 namespace sfmamba::client {
 namespace {
 
-constexpr int kMaxMessageBytes = 64 << 20;  // The server's limit.
+constexpr int kMaxMessageBytes = 64 << 20;  // This is the server's limit.
 
 // Each failed call takes one of 1000 tokens, and each successful call gives one
 // back. Calls are not retried while 500 or fewer tokens are left, so retries
@@ -67,7 +67,8 @@ std::shared_ptr<grpc::Channel> Channel(absl::string_view server,
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMilliseconds);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
                    kKeepaliveTimeoutMilliseconds);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // No limit.
+  // This means no limit.
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS,
                    kMinDnsIntervalMilliseconds);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);

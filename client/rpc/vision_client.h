@@ -134,7 +134,8 @@ class VisionClient {
   absl::StatusOr<v1::BatchProfile> GetBatchProfile(absl::string_view name,
                                                    absl::Duration timeout);
 
-  // The other methods of AdminService. They are never retried.
+  // The methods below are the other methods of AdminService. They are never
+  // retried.
   absl::StatusOr<v1::LoadModelResponse> LoadModel(
       const v1::LoadModelRequest& request, absl::Duration timeout);
   absl::StatusOr<v1::UnloadModelResponse> UnloadModel(

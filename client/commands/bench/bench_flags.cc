@@ -149,7 +149,8 @@ Trace BenchFlags::MakeTrace(const std::vector<std::string>& files) const {
   request.model = model;
   request.deadline = common.deadline;
   if (!priority.empty()) {
-    ParsePriority(priority, &request.priority).IgnoreError();  // See Check().
+    // Check() has already reported any error.
+    ParsePriority(priority, &request.priority).IgnoreError();
   }
   request.class_name = DefaultClassName(request);
   const std::vector<std::string> names =

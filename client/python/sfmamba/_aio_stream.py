@@ -37,7 +37,8 @@ class AsyncStream:
         self._images = images
         self._timeout = timeout
         self._changed = asyncio.Condition()
-        self._failure: Optional[BaseException] = None  # Raised by `images`.
+        # The error that `images` raised.
+        self._failure: Optional[BaseException] = None
         self._patience = Patience(ATTEMPTS, connection.has_answered)
         self._only_healthy = True  # For the next call.
         self._heard = time.monotonic()  # Time of the last answer or request.
@@ -122,7 +123,7 @@ class AsyncStream:
             else:
                 for image in self._images:
                     await self._add(image)
-        except Exception as error:  # Raised by `images`.
+        except Exception as error:  # This is an error of `images`.
             self._failure = error
         async with self._changed:
             self._flow.exhausted = True

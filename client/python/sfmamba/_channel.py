@@ -45,7 +45,7 @@ def channel_options(check_health: bool, server_name: Optional[str] = None,
         ('grpc.max_reconnect_backoff_ms', _MAX_RECONNECT_BACKOFF),
         ('grpc.keepalive_time_ms', _KEEPALIVE_TIME),
         ('grpc.keepalive_timeout_ms', _KEEPALIVE_TIMEOUT),
-        ('grpc.http2.max_pings_without_data', 0),  # No limit.
+        ('grpc.http2.max_pings_without_data', 0),  # This means no limit.
         ('grpc.dns_min_time_between_resolutions_ms', _MIN_DNS_INTERVAL),
         ('grpc.max_receive_message_length', MAX_MESSAGE_BYTES),
         ('grpc.max_send_message_length', MAX_MESSAGE_BYTES),

@@ -14,7 +14,7 @@ from ._errors import VisionError, from_status
 from ._requests import Options
 from ._retry import is_passing
 
-MOST_IN_FLIGHT = 512  # The server's limit.
+MOST_IN_FLIGHT = 512  # This is the server's limit.
 # Number of calls to a server that has not answered yet.
 ATTEMPTS = 3
 # Time limit in seconds for the server to end a call after its last answer.

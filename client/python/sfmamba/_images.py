@@ -12,7 +12,7 @@ from . import _messages
 from .results import ModelInfo
 
 _FORMATS = {1: 'GRAY8', 3: 'RGB8', 4: 'RGBA8'}  # By number of channels.
-_ORIENTATION = 0x0112  # EXIF's tag.
+_ORIENTATION = 0x0112  # The tag of EXIF's orientation.
 _TENSOR_TYPES = {np.dtype(np.float32): 'FP32', np.dtype(np.float16): 'FP16'}
 
 
@@ -126,7 +126,7 @@ def _to_image(source: Any, oriented: bool) -> Any:
         return _messages.Image(encoded=bytes(source))
     if isinstance(source, np.ndarray):
         return _from_array(source)
-    if hasattr(source, 'convert') and hasattr(source, 'mode'):  # A PIL image.
+    if hasattr(source, 'convert') and hasattr(source, 'mode'):  # The source is a PIL image.
         return _from_array(_pil_pixels(source, oriented))
     if hasattr(source, 'read'):
         return _messages.Image(encoded=readable_again(source))

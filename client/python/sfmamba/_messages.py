@@ -28,7 +28,8 @@ def _message(name: str) -> Any:
     descriptor = _POOL.FindMessageTypeByName(name)
     if hasattr(factory, 'GetMessageClass'):
         return factory.GetMessageClass(descriptor)
-    return factory.MessageFactory(_POOL).GetPrototype(descriptor)  # Before protobuf 4.22.
+    # protobuf before version 4.22 needs this.
+    return factory.MessageFactory(_POOL).GetPrototype(descriptor)
 
 
 Status = _message('google.rpc.Status')

@@ -11,7 +11,7 @@ from ._images import to_image
 
 Pictures = Union[List[Any], Tuple[Any, ...]]  # Several pictures, in annotations.
 
-MAX_MESSAGE_BYTES = 64 << 20  # The server's limit.
+MAX_MESSAGE_BYTES = 64 << 20  # This is the server's limit.
 _ROOM = 256 << 10  # Part of MAX_MESSAGE_BYTES for everything except the pictures.
 _TRACEPARENT = re.compile('[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}')
 
@@ -126,7 +126,7 @@ def _choice(argument: str, message: Any, field: str, got: Any) -> Any:
 
 
 def _is_bool(value: Any) -> bool:
-    return type(value).__name__ in ('bool', 'bool_')  # NumPy's too.
+    return type(value).__name__ in ('bool', 'bool_')  # NumPy's type is accepted too.
 
 
 def _refuse_bools(name: str, field: Any, value: Any) -> None:

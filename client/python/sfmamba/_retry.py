@@ -14,7 +14,7 @@ import grpc
 
 from ._errors import VisionError
 
-INITIAL_BACKOFF = 0.05  # Seconds.
+INITIAL_BACKOFF = 0.05  # In seconds.
 MAX_BACKOFF = 1.0
 MULTIPLIER = 4
 JITTER = 0.2  # Backoffs vary by up to this fraction.

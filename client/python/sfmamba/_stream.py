@@ -29,7 +29,8 @@ class Stream:
         self._timeout = timeout
         self._changed = threading.Condition()  # Guards the flow, its calls and the members below.
         self._stopped = False
-        self._failure: Optional[BaseException] = None  # Raised by `images`.
+        # The error that `images` raised.
+        self._failure: Optional[BaseException] = None
         self._patience = Patience(ATTEMPTS, connection.has_answered)
         self._only_healthy = True  # For the next call.
         self._heard = time.monotonic()  # Time of the last answer or request.
@@ -109,7 +110,7 @@ class Stream:
                 with self._changed:
                     self._flow.add(image, request)
                     self._changed.notify_all()
-        except BaseException as error:  # Raised by `images`.
+        except BaseException as error:  # This is an error of `images`.
             with self._changed:
                 self._failure = error
         with self._changed:

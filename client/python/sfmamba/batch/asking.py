@@ -66,7 +66,7 @@ class Asker:
         self._parameters = parameters
         self._resize = resize
         self._readers = concurrent.futures.ThreadPoolExecutor(_READERS, 'reader')
-        self._held = 0  # Bytes of requests.
+        self._held = 0  # The bytes of all unanswered requests.
 
     async def __aenter__(self) -> 'Asker':
         await self._servers.__aenter__()

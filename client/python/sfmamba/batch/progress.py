@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 from .job import Progress
 
-_BETWEEN_LINES = 10.0  # Seconds.
+_BETWEEN_LINES = 10.0  # In seconds.
 _BETWEEN_BARS = 0.2
 
 

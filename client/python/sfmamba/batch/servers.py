@@ -240,7 +240,8 @@ class Servers:
         usable = [one for one in self._servers if not one.error]
         while self._waiting:
             if self._waiting[0].done():
-                self._waiting.popleft()  # Cancelled.
+                # The request was cancelled.
+                self._waiting.popleft()
                 continue
             free = [one for one in usable if one.window.has_room(now)]
             if not free:
