@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>  // Before jpeglib.h.
+#include <cstdio>  // jpeglib.h needs FILE and size_t.
 #include <random>
 #include <string>
 #include <utility>

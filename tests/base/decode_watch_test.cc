@@ -1,7 +1,7 @@
 #include "base/decode_watch.h"
 
 #include <cstdint>
-#include <cstdio>  // Before jpeglib.h, which needs FILE and size_t.
+#include <cstdio>  // jpeglib.h needs FILE and size_t.
 #include <string>
 
 #include "base/image_decoder.h"

@@ -3,7 +3,7 @@
 #include "base/decoder_memory.h"
 
 #include <cstdint>
-#include <cstdio>  // Before jpeglib.h.
+#include <cstdio>  // jpeglib.h needs FILE and size_t.
 #include <functional>
 #include <string>
 #include <vector>

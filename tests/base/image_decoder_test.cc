@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>  // Before jpeglib.h.
+#include <cstdio>  // jpeglib.h needs FILE and size_t.
 #include <string>
 #include <vector>
 

@@ -3,7 +3,7 @@
 // without the fault.
 
 #include <cstdint>
-#include <cstdio>  // Before jpeglib.h.
+#include <cstdio>  // jpeglib.h needs FILE and size_t.
 #include <random>
 #include <string>
 #include <utility>

@@ -11,7 +11,8 @@ import unittest
 
 import sources
 
-# Each entry is a package and a target that it must not depend on.
+# Each entry is a package and a target that it must not depend on. Its comment names the broken
+# rule: from one layer to another, or upwards within a layer.
 FORBIDDEN = (
     ('kernels/scan', '//model:config'),  # kernels -> model
     ('kernels/scan', '//server/observability:metrics'),  # kernels -> server

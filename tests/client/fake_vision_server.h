@@ -49,8 +49,8 @@ class FakeVisionServer {
   // Returns the number of connections that sent predictions.
   int connection_count() const;
   void AwaitCallCount(int count) const;
-  void AwaitCancelledCount(
-      int count) const;  // Calls that hung and were cancelled.
+  // Waits until `count` calls of a hanging server were cancelled.
+  void AwaitCancelledCount(int count) const;
 
  private:
   class Service;

@@ -1,7 +1,7 @@
 #include "tests/server/picture.h"
 
 #include <algorithm>
-#include <cstdio>  // Before jpeglib.h.
+#include <cstdio>  // jpeglib.h needs FILE and size_t.
 #include <cstdlib>
 #include <utility>
 #include <vector>

@@ -35,11 +35,11 @@ std::string NewFolder(const std::string& name);
 struct Ending {
   grpc::StatusCode code = grpc::StatusCode::OK;
   std::string message;
-  std::string reason;  // From ErrorInfo.
-  std::string field;   // From BadRequest.
+  std::string reason;  // The reason in ErrorInfo.
+  std::string field;   // The field in BadRequest.
   std::map<std::string, std::string> metadata;
   bool has_retry_info = false;
-  std::string pushback;  // grpc-retry-pushback-ms.
+  std::string pushback;  // The value of grpc-retry-pushback-ms.
 };
 Ending EndingOf(const grpc::Status& status,
                 const grpc::ClientContext* context = nullptr);
@@ -64,9 +64,10 @@ class RunningServer {
   void AdvanceClock(absl::Duration duration) {
     clock_advance_nanos_ += absl::ToInt64Nanoseconds(duration);
   }
-  // The number of times a model found that its device has failed permanently.
+  // Returns how many times a model found that its device has failed
+  // permanently.
   int device_failures() const { return device_failures_.load(); }
-  // The number of times models were asked to release unneeded memory.
+  // Returns how many times models were asked to release unneeded memory.
   int memory_releases() const { return memory_releases_.load(); }
   v1::VisionService::Stub& stub() { return *stub_; }
   grpc::health::v1::Health::Stub& health() { return *health_; }

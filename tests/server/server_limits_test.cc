@@ -160,7 +160,7 @@ class UnreadCall {
     input->mutable_contents()->add_bytes_contents(picture);
     call_ = stub_->PrepareAsyncModelInfer(&context_, request, &queue_);
     call_->StartCall();
-    call_->ReadInitialMetadata(this);  // Sends the request.
+    call_->ReadInitialMetadata(this);  // This sends the request.
   }
   ~UnreadCall() {
     context_.TryCancel();

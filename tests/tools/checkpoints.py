@@ -52,10 +52,10 @@ class Storage:
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """A tensor."""
+    """A tensor, which is a view of a storage."""
     storage: Storage
     shape: tuple
-    strides: tuple = None  # None: contiguous.
+    strides: tuple = None  # None means contiguous.
     offset: int = 0
 
 

@@ -82,7 +82,7 @@ class Case:
                 outline = [[v + self.chance.choice((0, 0, 1)) for v in p]
                            for p in target['segmentation']]
         return {'image_id': image['id'], 'category_id': category, 'bbox': box,
-                'score': self.chance.randint(1, 16) / 16,  # Many are equal.
+                'score': self.chance.randint(1, 16) / 16,  # Many scores are equal.
                 'segmentation': self.runs(outline, image)}
 
 

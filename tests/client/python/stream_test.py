@@ -11,7 +11,7 @@ import grpc
 
 from sfmamba import AsyncClient, Client, VisionError, _messages
 
-PATIENCE = 30  # Seconds.
+PATIENCE = 30  # In seconds.
 
 
 def answer_of(request):

@@ -260,8 +260,8 @@ TEST(VisionClientTest, CancelAfterTheEndDoesNothing) {
 TEST(VisionClientTest, TheTimeoutEndsTheCallOnBothSides) {
   FakeVisionServer server(AnswerCup);
   VisionClient client(server.address());
-  ASSERT_TRUE(
-      client.Classify(RequestWithBytes(3), kTimeout).ok());  // Connects.
+  // The first call connects the client.
+  ASSERT_TRUE(client.Classify(RequestWithBytes(3), kTimeout).ok());
   server.Hang();
   EXPECT_EQ(client.Classify(RequestWithBytes(3), absl::Milliseconds(50))
                 .status()

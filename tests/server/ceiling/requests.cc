@@ -1,7 +1,7 @@
 #include "tests/server/ceiling/requests.h"
 
 #include <cstdint>
-#include <cstdio>  // Before jpeglib.h.
+#include <cstdio>  // jpeglib.h needs FILE and size_t.
 
 #include "absl/strings/str_cat.h"
 #include "inference/grpc_service.pb.h"

@@ -27,7 +27,8 @@ class ServerChild {
   ~ServerChild();
 
   pid_t pid() const { return pid_; }
-  std::string address() const;  // The gRPC address.
+  // Returns the address of the gRPC port.
+  std::string address() const;
   int http_port() const { return ports_.http; }
   // Returns the CPU time that the server's process has used.
   absl::Duration ProcessorTime() const;

@@ -22,7 +22,7 @@ namespace sfmamba::http {
 namespace {
 
 // GPU libraries have about this much thread-local memory. A thread's stack must
-// be large enough for it.
+// be large enough for this memory.
 thread_local char large_storage[256 << 10] = {1};
 
 class MetricsServerTest : public testing::Test {

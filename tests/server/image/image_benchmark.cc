@@ -3,7 +3,7 @@
 // preprocess) requests per second.
 
 #include <cstdint>
-#include <cstdio>  // Before jpeglib.h.
+#include <cstdio>  // jpeglib.h needs FILE and size_t.
 #include <string>
 
 #include "base/image_decoder.h"

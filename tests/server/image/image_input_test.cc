@@ -1,7 +1,7 @@
 #include "server/image/image_input.h"
 
 #include <cstdint>
-#include <cstdio>  // Before jpeglib.h.
+#include <cstdio>  // jpeglib.h needs FILE and size_t.
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -345,7 +345,8 @@ TEST_F(ImageInputTest, AFullSizeIsDecodedWhateverTheInputNeeds) {
 
 TEST_F(ImageInputTest, PixelsThatTakeTooLongAreRefused) {
   ImageLimits limits;
-  limits.max_decode_time = -absl::Seconds(1);  // Ends before it starts.
+  // The time limit is over before decoding begins.
+  limits.max_decode_time = -absl::Seconds(1);
   const absl::Status status =
       MakeInput(Grey(48, 32), Classifier(), std::nullopt, limits).status();
   EXPECT_EQ(server::GetErrorDetail(status).reason, "IMAGE_DECODE_TIMEOUT");

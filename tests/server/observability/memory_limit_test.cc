@@ -98,7 +98,8 @@ TEST(ResidentMemoryTest, IsWhatTheProcessHolds) {
   constexpr int64_t kBytes = 64 << 20;
   const std::string held(kBytes, 'x');
   std::string untouched;
-  untouched.reserve(4 * kBytes);  // Virtual memory only.
+  // This takes only virtual memory.
+  untouched.reserve(4 * kBytes);
   rusage used = {};
   ASSERT_EQ(getrusage(RUSAGE_SELF, &used), 0);
   EXPECT_GT(ResidentMemory(), kBytes);

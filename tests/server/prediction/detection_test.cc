@@ -22,7 +22,7 @@ const std::vector<std::string>& Labels() {
   return *labels;
 }
 
-// A crop of 30 x 20 pixels at (10, 40) of a picture of 100 x 80 pixels.
+// Returns a crop of 30 x 20 pixels at (10, 40) in a picture of 100 x 80 pixels.
 image::PictureFrame Frame() {
   image::PictureFrame frame;
   frame.picture = {80, 100};
@@ -41,7 +41,7 @@ model::Detection MakeDetection(model::Box box, int class_id = 1,
   return detection;
 }
 
-// A mask with all pixels set.
+// Returns a mask with all pixels set.
 base::Mask MakeMask(int left, int top, int width, int height) {
   return {left, top, width, height, std::vector<uint8_t>(width * height, 1)};
 }

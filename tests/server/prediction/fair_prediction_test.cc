@@ -251,7 +251,8 @@ TEST_F(MaskPiecesTest, ASlowAnswerHasNoOtherAnswerRefused) {
   masks_.Allow(Steps::kAll);
   EXPECT_EQ(large_response_.Wait(), absl::OkStatus());
   PredictionRequest request = MaskRequest();
-  request.params = v1::DetectParams();  // Boxes without masks.
+  // The request asks for boxes without masks.
+  request.params = v1::DetectParams();
   request.options.validate_only = true;
   request.call.deadline = base::SteadyNow() + absl::Milliseconds(500);
   KeptResponse response;

@@ -1,6 +1,6 @@
 // Tests the facts that are predicted before an image is decoded.
 
-#include <cstdio>  // Before jpeglib.h.
+#include <cstdio>  // jpeglib.h needs FILE and size_t.
 #include <functional>
 #include <optional>
 #include <string>
@@ -30,7 +30,7 @@ model::ModelConfig Classifier() {
   return model;
 }
 
-// A detector with inputs of up to 320 x 480 pixels.
+// Returns a detector with inputs of up to 320 x 480 pixels.
 model::ModelConfig Detector() {
   model::ModelConfig model;
   model.resize = model::Resize::kKeepRatio;

@@ -103,7 +103,8 @@ base::Mask Full(int left, int top, int width, int height) {
 
 TEST(MergeDetectionsTest, AMasksPixelsMoveWithItsBox) {
   base::Mask mask = Full(2, 3, 4, 5);
-  mask.data[6] = 0;  // Pixel (4, 4).
+  // This is pixel (4, 4).
+  mask.data[6] = 0;
   model::Detections detections;
   detections.detections.resize(1);
   detections.detections[0].mask = std::make_shared<PixelMask>(mask);

@@ -37,7 +37,8 @@ inline constexpr int kDecodeItems = 40;
 inline constexpr int kInputBytes =
     3 * server::FakeModel::kSide * server::FakeModel::kSide;
 inline constexpr int kQueueBytes = 36 * kInputBytes;
-inline constexpr int64_t kAnswerBytes = 100;  // Reported by KeptResponse.
+// KeptResponse reports this number of bytes for each image.
+inline constexpr int64_t kAnswerBytes = 100;
 
 // Stores what a prediction writes. Thread-safe once the prediction is done.
 class KeptResponse : public ResponseWriter {
@@ -194,7 +195,7 @@ class MaskModel final : public server::FakeModel {
   Steps& steps_;
 };
 
-// The options of the server's finish pool, but with one thread.
+// Returns the options of the server's finish pool, but with one thread.
 inline server::FairPool::Options FinishOptions() {
   server::FairPool::Options options;
   options.name = "finish";
@@ -264,7 +265,7 @@ class PredictionTest : public testing::Test {
     }
   }
 
-  // A request for `images` grey images.
+  // Returns a request for `images` grey images.
   PredictionRequest Request(int images) {
     PredictionRequest request;
     request.images = images;
@@ -355,8 +356,8 @@ class PredictionTest : public testing::Test {
     return text;
   }
 
-  // The clock of predictions. A decode thread reads it before, during and after
-  // decoding an image.
+  // Returns the time for predictions. A decode thread calls this before, during
+  // and after decoding an image.
   absl::Time Now() {
     char thread[16] = "";
     pthread_getname_np(pthread_self(), thread, sizeof(thread));

@@ -118,7 +118,8 @@ TEST_F(PredictionTraceTest, EachImageHasASpanForEachStage) {
   EXPECT_EQ(AttributeOf(rpc, "sfmamba.version"), "3");
   EXPECT_EQ(AttributeOf(rpc, "sfmamba.images"), "3");
   EXPECT_EQ(AttributeOf(rpc, "sfmamba.request_id"), "mine");
-  std::map<std::string, std::map<std::string, json>> images;  // By number.
+  // The keys are the numbers of the images.
+  std::map<std::string, std::map<std::string, json>> images;
   for (const auto& [name, span] : spans) {
     EXPECT_EQ(span["traceId"], kTrace) << name;
     EXPECT_LE(Start(span), End(span)) << name;

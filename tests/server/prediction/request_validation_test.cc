@@ -41,7 +41,7 @@ void SetTensor(ClassifyRequest* request, std::vector<int64_t> shape,
   tensor.set_data(std::string(bytes, '\0'));
 }
 
-// A PNG's signature and IHDR chunk, with a wrong checksum.
+// Returns a PNG's signature and IHDR chunk. The checksum is wrong.
 std::string PngHeader(uint32_t width, uint32_t height) {
   std::string png("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16);
   for (uint32_t side : {width, height}) {

@@ -35,7 +35,7 @@ class SlidingNetworkTest : public testing::TestWithParam<bool> {
     }
   }
 
-  // The picture as the network receives it.
+  // Returns the picture as the network receives it.
   image::RgbImage Input(const model::ModelConfig& config) const {
     image::RgbImage picture{picture_.width, picture_.height, {}};
     const at::Tensor pixels = fixture_["network.picture"];

@@ -21,7 +21,7 @@ repository::ModelDirectory Segmenter() {
   return model;
 }
 
-// An image with a model input of kHeight x kWidth pixels.
+// Returns an image with a model input of kHeight x kWidth pixels.
 ImageFacts Image(batching::ImageType type = batching::ImageType::kUint8) {
   ImageFacts image;
   image.input = image.seen = {kHeight, kWidth};

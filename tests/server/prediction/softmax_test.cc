@@ -10,7 +10,7 @@
 namespace sfmamba::prediction {
 namespace {
 
-// The definition, computed in double precision.
+// Returns the softmax, computed by its definition in double precision.
 std::vector<double> Expected(const std::vector<float>& logits) {
   const double max = *std::max_element(logits.begin(), logits.end());
   std::vector<double> scores;

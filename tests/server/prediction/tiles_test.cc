@@ -13,7 +13,7 @@
 namespace sfmamba::prediction {
 namespace {
 
-// A detector with inputs of at most 800 x 1333 pixels.
+// Returns a detector with inputs of at most 800 x 1333 pixels.
 model::ModelConfig Detector() {
   model::ModelConfig config;
   config.task = model::VisionTask::kDetection;

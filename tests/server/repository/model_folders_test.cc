@@ -60,7 +60,8 @@ TEST_F(ModelFoldersTest, FindsVersionsAndThePolicy) {
   for (const char* version : {"1", "10", "02", "0", "x", "3 "}) {
     WriteVersion(absl::StrCat("m/", version));
   }
-  fs::create_directories(root_ / "m/11");  // Not published.
+  // This version is not published.
+  fs::create_directories(root_ / "m/11");
   Write("m/policy.textproto", "latest: 7");
   WriteVersion("with space/1");
   WriteVersion(".hidden/1");

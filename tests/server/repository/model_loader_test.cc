@@ -29,6 +29,8 @@ TEST(MemoryToLoadTest, IsNoLessThanWasMeasured) {
   struct Case {
     int64_t file_bytes, elements, measured_mib;
   };
+  // The comments at the ends of the lines name the variant and the format of
+  // the weights.
   for (const Case& c : {Case{390'806'096, 97'700'000, 1194},  // B, fp32
                         Case{195'430'000, 97'700'000, 1001},  // B, fp16
                         Case{127'217'888, 31'800'000, 381},   // T, fp32

@@ -78,7 +78,8 @@ TEST_F(ModelRepositoryTest, TakesTheHighestPublishedVersion) {
   for (const char* version : {"1", "9", "10"})
     server::WriteModel(folder_, "m", version);
   server::WriteModel(folder_, "m", "11");
-  fs::remove(folder_ + "/m/11/config.textproto");  // Not published yet.
+  // This version is not published yet.
+  fs::remove(folder_ + "/m/11/config.textproto");
   ASSERT_TRUE(Make().Scan().ok());
   EXPECT_EQ(Names(), (std::vector<std::string>{"models/m/versions/10"}));
 }

@@ -1,4 +1,4 @@
-"""The description of REST against OpenAPI's own schema."""
+"""Checks the OpenAPI description of REST with OpenAPI's own schema."""
 
 import json
 import pathlib
@@ -54,7 +54,7 @@ class OpenApiTest(unittest.TestCase):
         self.assertTrue(parameters['model']['required'])
         self.assertIn('COCO_RLE', parameters['mask_encoding']['schema']['enum'])
         self.assertIn('crop.x_max', parameters)
-        # As in all of REST, a list is one parameter with commas.
+        # As everywhere in REST, a list is one parameter whose elements are separated by commas.
         self.assertIs(parameters['class_filter']['explode'], False)
         self.assertNotIn('explode', parameters['mask_encoding'])
         self.assertNotIn('params', parameters)

@@ -56,7 +56,8 @@ TEST(FlagsTest, HelpNamesEachWithWhatStandsBesideItsField) {
           std::min(start, help.find(absl::StrCat("  --", field.name(), end)));
     }
     ASSERT_NE(start, std::string::npos) << field.name();
-    const std::string text = absl::StrJoin(  // Without line breaks.
+    // The text has no line breaks.
+    const std::string text = absl::StrJoin(
         absl::StrSplit(help.substr(start, help.find("\n  --", start) - start),
                        absl::ByAnyChar(" \n"), absl::SkipEmpty()),
         " ");

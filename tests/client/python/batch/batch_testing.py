@@ -18,8 +18,9 @@ from sfmamba import _messages  # noqa: E402
 
 MODEL = 'models/fake/versions/1'
 COMMAND = str(pathlib.Path(sys.executable).with_name('sfmamba-batch'))
-PICTURES = int(os.environ.get('BATCH_PICTURES', '300'))  # Of the longest jobs.
-PATIENCE = 60 + PICTURES / 20  # Seconds.
+# The number of pictures in the longest jobs.
+PICTURES = int(os.environ.get('BATCH_PICTURES', '300'))
+PATIENCE = 60 + PICTURES / 20  # In seconds.
 
 
 def details(code, reason='', delay=None, field=''):

@@ -127,8 +127,8 @@ TEST(InferWireTest, RefusesEveryTruncation) {
   }
 }
 
-// The fields are protobuf groups that contain each other. They stand in an
-// unknown field or in a known one. An input also counts as a level.
+// Protobuf groups are nested in a known or an unknown field. An input also
+// counts as a level of nesting.
 TEST(InferWireTest, LevelsHaveALimit) {
   const auto walks = [](const std::string& tags, const std::string& start,
                         const std::string& end, int groups) {
