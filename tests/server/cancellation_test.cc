@@ -33,7 +33,7 @@ namespace {
 constexpr int kQueueItems = 100;
 constexpr int kDetect = 1;  // The row of Detect in VisionMethods().
 
-// Work that occupies a pool's only thread until it is released.
+// Occupies a pool's only thread until the test releases the thread.
 class HeldPool {
  public:
   explicit HeldPool(FairPool* pool) {
@@ -62,7 +62,8 @@ class Call {
                             {&context_, &request_, &response_}, sends)) {
     grpc_side_ = std::make_unique<GrpcSide>(reactor_);
   }
-  ~Call() { reactor_->OnDone(); }  // Reports that the answer is sent.
+  // Tells the reactor that the answer was sent.
+  ~Call() { reactor_->OnDone(); }
 
   void Cancel() { reactor_->OnCancel(); }
   bool has_ended() const { return grpc_side_->ended.HasBeenNotified(); }
@@ -79,7 +80,7 @@ class Call {
     }
     void Finish(grpc::Status s) override {
       status = std::move(s);
-      ended.Notify();  // Aborts if called twice.
+      ended.Notify();  // Notify() aborts if it is called twice.
     }
     void SendInitialMetadata() override {}
 
@@ -292,7 +293,7 @@ TEST_F(CancellationTest, WhileTheAnswerIsEncoded) {
   mask_gate_.WaitForBatch();
   call->Cancel();
   mask_gate_.Open();
-  // The image was done, and only its answer is dropped.
+  // The model had finished the image, so only the answer is dropped.
   ExpectCancelled(*call, /*cancelled=*/0, /*ok=*/1);
 }
 

@@ -19,7 +19,7 @@ class Gate {
   void Close() { SetOpen(false); }
   void Open() { SetOpen(true); }
 
-  // Called by the model. Waits while the gate is closed.
+  // Waits while the gate is closed. The model calls this.
   void Pass();
   // Waits until a batch or a mask is at the closed gate.
   void WaitForBatch();

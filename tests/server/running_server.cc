@@ -184,7 +184,7 @@ double RunningServer::WaitForSum(
 
 std::string RunningServer::Log() const {
   EXPECT_TRUE(log_.Flush(kPatience));
-  // pread() leaves the file's position alone, where the log writes.
+  // The log writes at the file's position, which pread() does not change.
   const int file = fileno(log_file_.get());
   struct stat found = {};
   EXPECT_EQ(fstat(file, &found), 0);

@@ -101,8 +101,9 @@ TEST_F(ServerLimitsTest, NoDeadlineIsFurtherAwayThanAllowed) {
   EXPECT_EQ(second.Wait().code, StatusCode::DEADLINE_EXCEEDED);
 }
 
-// A quarter of the budget of 128 MiB belongs to transports, and half of that to
-// messages. A client may hold half of the latter, which is two messages.
+// The transports get a quarter of the budget of 128 MiB. Messages get half of
+// this quarter. A client may hold half of the bytes for messages, which is two
+// messages.
 TEST_F(ServerLimitsTest, ClientsHoldAsManyBytesOverHttpAsAllowed) {
   v1::ServerConfig config;
   config.set_http_port(0);

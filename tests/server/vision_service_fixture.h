@@ -103,7 +103,8 @@ class VisionServiceTest : public testing::Test {
     return One<v1::SegmentResponse, v1::SegmentResult>(request);
   }
 
-  // Expects a valid request to succeed with the same bytes as always.
+  // Expects that a valid request succeeds and that every response to it has the
+  // same bytes.
   void ExpectAlive() {
     v1::ClassifyResponse response;
     ASSERT_EQ(Classify(GreyRequest(100), &response).code, grpc::StatusCode::OK);

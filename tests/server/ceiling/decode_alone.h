@@ -6,8 +6,8 @@
 
 namespace sfmamba {
 
-// Decodes a JPEG to the null model's input, like the server, and drops it.
-// Returns false if the JPEG cannot be decoded.
+// Decodes a JPEG to the null model's input like the server, and discards the
+// result. Returns false if the JPEG cannot be decoded.
 bool DecodeOnce(absl::string_view jpeg);
 
 struct DecodeRate {

@@ -9,10 +9,9 @@ namespace sfmamba {
 // long as the null model's answers. Runs until this process is killed.
 void ServeEcho(const Listening& listening);
 
-// Serves like ServeEcho(). For each call it also decodes and resizes the
-// message's JPEG like the null model's preprocessing, on the thread on which
-// gRPC calls it, and drops the result. No server that does this work can be
-// faster.
+// Serves like ServeEcho(). For each call, it also decodes and resizes the
+// message's JPEG like the null model's preprocessing. It does this on gRPC's
+// thread and discards the result. No server that does this work can be faster.
 void ServeDecodingEcho(const Listening& listening);
 
 }  // namespace sfmamba

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kChannels = 2;
 
-// Measures the CPU time that both sides use.
+// Measures the CPU time that the server and the client use.
 class Meter {
  public:
   explicit Meter(const ServerChild& server) : server_(server) {}
@@ -123,7 +123,7 @@ bool AskOnce(int fd, absl::string_view request, std::string* answer) {
   }
   const std::string length_name = "\r\nContent-Length: ";
   char bytes[64 << 10];
-  size_t whole = 0;  // The answer's size, once known.
+  size_t whole = 0;  // The answer's size, or 0 until it is known.
   while (whole == 0 || answer->size() < whole) {
     const ssize_t size = recv(fd, bytes, sizeof(bytes), 0);
     if (size <= 0) return false;

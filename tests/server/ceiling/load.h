@@ -16,7 +16,8 @@ constexpr int kRequestsInFlight = 64;
 struct Rate {
   double per_second;
   double server_micros, client_micros;  // CPU time per request.
-  int64_t other;                        // Calls that ended in another way.
+  // The number of calls that ended with another code.
+  int64_t other;
 
   double micros() const { return server_micros + client_micros; }
 };

@@ -94,7 +94,7 @@ void ServeNullModel(absl::Duration batch_time, const Listening& listening) {
       WriteModel(batch_time == absl::InfiniteDuration()
                      ? absl::StrCat("max_queue_items: ", kFullQueue)
                      : "");
-  // Never destroyed, because the process is killed.
+  // The logger is never destroyed, because the process is killed.
   auto* log = new observability::Logger(std::fopen("/dev/null", "w"),
                                         observability::LogLevel::kInfo,
                                         observability::LogFormat::kJson);

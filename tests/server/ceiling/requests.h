@@ -5,10 +5,10 @@
 
 namespace sfmamba {
 
-// Serialized messages for the null model.
+// The functions below return serialized messages for the null model.
 
-// Returns a ClassifyRequest with a uint8 tensor of 150 kB. An invalid one asks
-// for -1 classes.
+// Returns a ClassifyRequest with a uint8 tensor of 150 kB. If `valid` is false,
+// it asks for -1 classes.
 std::string TensorRequest(bool valid = true);
 // Returns a ModelInferRequest with the tensor of TensorRequest(). It asks for
 // `logits` with the five best classes.

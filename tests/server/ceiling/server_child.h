@@ -22,7 +22,8 @@ using Listening = std::function<void(const Ports&)>;
 // processes must be started before gRPC is used.
 class ServerChild {
  public:
-  // `serve` must never return. Waits until the server listens.
+  // Waits until the server's ports accept connections. `serve` must never
+  // return.
   explicit ServerChild(const std::function<void(const Listening&)>& serve);
   ~ServerChild();
 

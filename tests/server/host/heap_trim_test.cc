@@ -5,7 +5,7 @@
 namespace sfmamba::server {
 namespace {
 
-constexpr int64_t kPeak = 64 << 20;  // The minimum bytes of a peak.
+constexpr int64_t kPeak = 64 << 20;  // A peak has at least this many bytes.
 
 class HeapTrimTest : public testing::Test {
  protected:

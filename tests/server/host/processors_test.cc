@@ -72,7 +72,8 @@ TEST_F(CgroupTest, Version1HasAFolderForTheController) {
   EXPECT_EQ(Processors(), 2.5);
 }
 
-// The path is the host's, but the container sees its own group there.
+// /proc states the group's path on the host. In the container, the group's
+// files are at the root of the folder "cpu".
 TEST_F(CgroupTest, AContainerOfVersion1SeesItsOwnQuota) {
   Write("cgroup", "4:cpuacct,cpu:/docker/a\n0::/docker/a\n");
   Write("fs/cpu/cpu.cfs_quota_us", "50000\n");

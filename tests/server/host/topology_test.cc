@@ -31,8 +31,9 @@ class TopologyTest : public testing::Test {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << text << "\n";
   }
-  // Writes a processor whose third-level cache is `cache`. Entries of lower
-  // caches, which only its core shares, stand before and after it.
+  // Writes the files of a processor whose third-level cache is shared by
+  // `cache`. Also writes entries of lower caches, before and after it. Only the
+  // processors of `core` share these.
   void WriteProcessor(int number, const std::string& core,
                       const std::string& cache) {
     const std::string folder = absl::StrCat("cpu/cpu", number);
@@ -56,7 +57,8 @@ class TopologyTest : public testing::Test {
 };
 
 TEST_F(TopologyTest, NeighboursStandSideBySide) {
-  // Two nodes, numbered alternately. Each core has two processors.
+  // The machine has two nodes, and the processors of the nodes alternate. Each
+  // core has two processors.
   Write("node/node0/cpulist", "0,2,4,6");
   Write("node/node1/cpulist", "1,3,5,7");
   for (const int node : {0, 1}) {

@@ -1,6 +1,6 @@
-// Times the way from a photograph's bytes to the model's input, on one thread.
-// This is the work of the decode pool. A thread handles 1 / (decode +
-// preprocess) requests per second.
+// Measures how long one thread needs to turn a photograph's bytes into the
+// model's input. This is the work of the decode pool. A thread handles 1 /
+// (decode + preprocess) requests per second.
 
 #include <cstdint>
 #include <cstdio>  // jpeglib.h needs FILE and size_t.

@@ -179,7 +179,7 @@ TEST_F(ImageInputTest, ADecodedPictureAndATensorHaveATimeEachToo) {
   EXPECT_GT(Make(tensor, Detector()).decode, absl::ZeroDuration());
 }
 
-// Clients lay heat maps over this part.
+// Clients need to know this part, because they draw heat maps over it.
 TEST_F(ImageInputTest, AClassifiersInputSaysWhichPartOfThePictureItIs) {
   const RgbImage picture = server::Gradient(64, 32);
   model::ModelConfig stretching = Classifier();

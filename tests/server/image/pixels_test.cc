@@ -28,7 +28,7 @@ PixelBuffer Buffer(int width, int height, Format format, absl::string_view data,
   return {width, height, format, stride, data};
 }
 
-// Returns "reason field" of a refused buffer.
+// Expects that the buffer is refused. Returns "reason field" of the error.
 std::string Refusal(const PixelBuffer& pixels) {
   const absl::Status status = ValidatePixels(pixels, ImageLimits());
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

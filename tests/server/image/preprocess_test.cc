@@ -15,7 +15,7 @@
 namespace sfmamba::image {
 namespace {
 
-// Makes the same pixels as picture() of the script.
+// Returns the same pixels as picture() of the script.
 RgbImage Noise(int width, int height, uint32_t seed) {
   RgbImage image;
   image.width = width;

@@ -33,7 +33,8 @@ TEST(BusyMeterTest, AddsPeriodsUpAndForgetsThemAsTheWindowPasses) {
   meter.Start(At(2));
   meter.End(At(4));
   EXPECT_EQ(meter.Share(At(5)), 0.6);
-  EXPECT_EQ(meter.Share(At(5.5)), 0.5);  // Half of the first second remains.
+  // Half of the first second is still counted.
+  EXPECT_EQ(meter.Share(At(5.5)), 0.5);
   EXPECT_EQ(meter.Share(At(6)), 0.4);
   EXPECT_EQ(meter.Share(At(9)), 0);
 }

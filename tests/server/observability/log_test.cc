@@ -168,7 +168,7 @@ TEST_F(LogTest, AFloodOfRefusalsLeavesFewLinesAndItsNumber) {
   const std::string text = Written(log);
   const int full = CountOf("request code=FULL\n", text);
   EXPECT_GE(full, 10);
-  EXPECT_LE(full, 300);  // A busy machine takes seconds for this.
+  EXPECT_LE(full, 300);  // A busy machine takes seconds for this loop.
   EXPECT_EQ(CountOf("request code=BAD\n", text), 1);
   EXPECT_EQ(CountOf("requests were refused", text), 1);
   EXPECT_EQ(CountOf(absl::StrCat("requests were refused reason=QUEUE_FULL "

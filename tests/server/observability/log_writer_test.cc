@@ -78,7 +78,8 @@ TEST_F(LogWriterTest, APipeThatNobodyReadsBlocksNobodyAndLosesNoQueuedLine) {
 
 TEST_F(LogWriterTest, WhoFlushesWaitsNoLongerThanUntilTheLastLine) {
   LogWriter writer(this->writer(), {});
-  writer.Write(std::string(10'000, 'x'), false);  // More than the pipe accepts.
+  // The line is longer than the pipe accepts.
+  writer.Write(std::string(10'000, 'x'), false);
   std::thread flusher(
       [&] { EXPECT_TRUE(writer.Flush(absl::InfiniteDuration())); });
   EXPECT_EQ(Read(10'000).size(), 10'000);

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Creates a root folder with files like the kernel's.
+// Creates a root folder with files like those in /proc and /sys.
 class MemoryLimitTest : public testing::Test {
  protected:
   MemoryLimitTest()

@@ -1,4 +1,5 @@
-// Tests the metric families: their bounds, and the series that exist at start.
+// Tests the bounds of histograms and the series that exist when a server
+// starts.
 
 #include <string>
 #include <vector>

@@ -51,7 +51,7 @@ TEST(MetricsTest, RequestsAndItemsAreCounted) {
   EXPECT_EQ(values["sfmamba_in_flight_requests{method=Classify}"], 0);
 }
 
-// Fast refusals must not make the answers look fast.
+// Refusals are fast. They must not make the durations of answers look shorter.
 TEST(MetricsTest, DurationsAreToldApartByCode) {
   Metrics metrics(BuildInfo{});
   auto model = metrics.Model("m", "3");
@@ -122,7 +122,8 @@ TEST(MetricsTest, GraphsThatCouldNotBeRecordedAreCounted) {
   EXPECT_EQ(Values(metrics)[name], 2);
 }
 
-// Returns the only histogram of the family `name` with observations.
+// Returns the histogram of the family `name` that has observations. There must
+// be only one.
 prometheus::ClientMetric::Histogram HistogramOf(const Metrics& metrics,
                                                 const std::string& name) {
   for (const prometheus::MetricFamily& family : metrics.Collect()) {

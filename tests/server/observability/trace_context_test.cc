@@ -142,14 +142,15 @@ TEST(TracestateTest, OfALongOneTheLargeAndThenTheLastMembersGo) {
 }
 
 TEST(TracestateTest, NoMoreMembersGoThanMust) {
-  const std::string large = "l=" + std::string(127, 'x');  // 129 bytes.
+  // This member has 129 bytes.
+  const std::string large = "l=" + std::string(127, 'x');
   const std::string small = "s=" + std::string(126, 'x');
   std::string kept = small;
   for (int i = 0; i < 3; ++i) absl::StrAppend(&kept, ",", small.substr(0, 127));
   ASSERT_EQ(kept.size(), 512);
   EXPECT_EQ(KeptTracestate(absl::StrCat(kept, ",", large)), kept);
   EXPECT_EQ(KeptTracestate(absl::StrCat(large, ",", kept)), kept);
-  // With one more byte, the last member must go too.
+  // With one more byte, the last member must be dropped too.
   EXPECT_EQ(KeptTracestate(absl::StrCat(large, ",", kept, "x")),
             kept.substr(0, 384));
   std::string many = "a=" + std::string(18, 'x');

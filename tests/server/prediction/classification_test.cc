@@ -1,4 +1,4 @@
-// Classification results as a caller of sfmamba.v1 receives them.
+// Tests classification results as a caller of sfmamba.v1 receives them.
 
 #include <cmath>
 #include <limits>

@@ -103,7 +103,8 @@ TEST_P(MaskPiecesTest, ALargeMaskIsCut) {
   // The masks have 280,000 lines together.
   EXPECT_GE(once, png ? 80 : 10);
   EXPECT_LE(once, png ? 150 : 20);
-  // Edges count too. In noise, a single mask takes several steps.
+  // Steps are also limited by the number of edges. A single mask of noise takes
+  // several steps.
   EXPECT_GE(Pieces(GetParam(), 1, 7000, 500), 16);
 }
 

@@ -1,4 +1,4 @@
-// Detection results as a caller of sfmamba.v1 receives them.
+// Tests detection results as a caller of sfmamba.v1 receives them.
 
 #include <memory>
 #include <random>

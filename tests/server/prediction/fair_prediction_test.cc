@@ -1,5 +1,4 @@
-// Tests how much of one request's work other requests wait for, in units of
-// work.
+// Tests how many steps of one request's work other requests wait for.
 
 #include <pthread.h>
 
@@ -17,8 +16,8 @@
 namespace sfmamba::prediction {
 namespace {
 
-// The pool's own test has 64 pictures of 20 megapixels. This test runs the real
-// steps.
+// fair_pool_test.cc tests the pool with 64 pictures of 20 megapixels. This test
+// runs the real steps of a prediction.
 TEST_F(PredictionTest, ASmallRequestWaitsForOnePictureOfALargeOne) {
   KeptResponse one_response, large_response, small_response;
   Prediction one(*environment_, LargeRequest(1, 2000, 2000), &one_response);
@@ -35,7 +34,8 @@ TEST_F(PredictionTest, ASmallRequestWaitsForOnePictureOfALargeOne) {
             "the first picture on the decode thread");
   Prediction small(*environment_, Request(1), &small_response);
   small.Start(absl::OkStatus());
-  // Allows the picture already begun and the small request.
+  // These steps are enough for the picture that was begun and for the small
+  // request.
   decoding_.Allow(steps_of_large + 3);
   EXPECT_EQ(small_response.Wait(), absl::OkStatus());
   EXPECT_FALSE(large_response.done_.HasBeenNotified());
@@ -79,7 +79,7 @@ TEST_F(PredictionTest, ACancelledRequestEndsBeforeOthersAreDecoded) {
   other.Start(absl::OkStatus());
   gone.Start(absl::OkStatus());
   gone.Cancel();
-  // A cancelled image and its request each ask for the time once.
+  // A cancelled image reads the clock once, and its request reads it once more.
   decoding_.Allow(3 + 10 + 1);
   EXPECT_EQ(first_response.Wait(), absl::OkStatus());
   EXPECT_EQ(gone_response.Wait().code(), absl::StatusCode::kCancelled);
@@ -110,7 +110,7 @@ TEST_F(PredictionTest, ImagesThatDoNotFitIntoMemoryTogetherAreDecodedInTurn) {
   WaitUntil([&pool] { return pool.busy() == 1; }, "the first image's thread");
   second.Start(absl::OkStatus());
   WaitUntil([&pool] { return pool.queued() == 1; }, "the second one");
-  // The other thread is free for work that takes no memory.
+  // The pool's other thread is idle, so work that takes no memory can run.
   absl::Notification done;
   server::Work work;
   work.group = pool.NewGroup();
@@ -140,7 +140,7 @@ TEST_F(PredictionTest, ImagesOfACancelledRequestLeaveTheQueue) {
 
 TEST_F(PredictionTest, TilesOfAPictureThatFailsLeaveTheQueue) {
   std::string jpeg = server::EncodeJpeg(server::Gradient(240, 240));
-  jpeg.resize(jpeg.size() / 2);  // The first tiles are whole.
+  jpeg.resize(jpeg.size() / 2);  // The first tiles are complete.
   mask_gate_.Close();
   PredictionRequest whole = LargeRequest(1, 48, 48);
   whole.model = "masks";
@@ -319,7 +319,7 @@ TEST_F(MaskPiecesTest, AnAnswerThatBecomesTooLargeEndsWithItsPiece) {
 }
 
 TEST_F(MaskPiecesTest, UnfinishedAnswersCountForTheResponsesSize) {
-  int64_t whole = 0;  // Bytes of one image's answer.
+  int64_t whole = 0;  // The size of one image's answer in bytes.
   for (const int images : {1, 2}) {
     PredictionRequest request = MaskRequest();
     request.images = images;

@@ -78,7 +78,8 @@ TEST(HeatMapEncoderTest, WhatTheModelDidNotSeeIsZero) {
       ElementsAre(0, 0, 255, 0));
 }
 
-// The model saw a pixel if it saw the pixel's centre. The lower edge counts.
+// The model saw a pixel if the pixel's centre lies in the part that it saw. The
+// lower edge belongs to this part.
 TEST(HeatMapEncoderTest, TheModelSawFromOneEdgeUpToTheOther) {
   EXPECT_THAT(Pixels(Encode(MapOf(1, 2, {5, 6}),
                             FrameOf(1, 4, {0.375f, 0, 0.875f, 1}))),

@@ -1,7 +1,8 @@
-// Encodes detection masks on one thread, each as large as a picture of 50
-// megapixels. Compares two methods. One pastes the whole mask and encodes its
-// pixels. The server's method encodes the runs of each line. The time is per
-// mask, and a request may ask for 1000 masks.
+// Measures the encoding of detection masks on one thread. Each mask is as large
+// as a picture of 50 megapixels. Compares two methods. The first pastes the
+// whole mask and encodes its pixels. The second is the server's method, which
+// encodes the runs of each line. The time is per mask, and a request may ask
+// for 1000 masks.
 
 #include <cmath>
 #include <cstdint>
@@ -26,8 +27,8 @@ constexpr float kThreshold = 0.5f;
 
 enum Shape { kEllipse, kRandomWeights, kNoise };
 
-// Returns probabilities [kCells, kCells] of a mask. They are those of an
-// object, smooth values near 1/2 as from random weights, or noise.
+// Returns a mask's probabilities [kCells, kCells]. `shape` chooses an object,
+// smooth values near 1/2 (as from random weights), or noise.
 std::vector<float> Probabilities(Shape shape, int seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;

@@ -89,7 +89,7 @@ class PredictionCropsTest : public PredictionTest {
   absl::Status Ask(PredictionRequest request) {
     return Asked(*environment_, std::move(request)).response.Wait();
   }
-  // Lets the deadline pass while crops are classified.
+  // Makes a request whose deadline passes while its crops are classified.
   const Asked& AskBeyondTheDeadline(bool partial) {
     gate_.Close();
     PredictionRequest request = Detect(1, 5);
@@ -357,7 +357,8 @@ TEST_F(PredictionCropsTest, WaitNoLongerThanTheRequestMayForABatch) {
   request.call.deadline = base::SteadyNow() + absl::Seconds(100);
   Asked asked(*environment_, std::move(request));
   gate_.WaitForBatch();
-  // The first of the two to expire may cancel the other.
+  // Two crops wait in the queue. If one of them expires, it may cancel the
+  // other.
   WaitUntil(
       [this] {
         return Value("sfmamba_deadline_misses_total{model=fake,stage=queue}") >=

@@ -95,7 +95,8 @@ class Steps {
  public:
   static constexpr int kAll = 1 << 20;
 
-  // Called by the code under test. Waits until it may take a step.
+  // Waits until the calling thread may take a step. The code under test calls
+  // this.
   void Take() {
     absl::MutexLock lock(&mu_);
     const auto may = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -106,7 +107,7 @@ class Steps {
     --allowed_;
     ++taken_;
   }
-  // Allows `steps` steps from now on.
+  // Allows exactly `steps` more steps.
   void Allow(int steps) {
     absl::MutexLock lock(&mu_);
     allowed_ = steps;
@@ -115,7 +116,7 @@ class Steps {
     absl::MutexLock lock(&mu_);
     return taken_;
   }
-  // From now on, masks that take steps throw when they are asked for anything.
+  // Makes masks that take steps throw an exception in each of their methods.
   void Break() { broken_ = true; }
   bool broken() const { return broken_; }
 
@@ -126,8 +127,8 @@ class Steps {
   int taken_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// A mask that takes a step when its columns are asked for. It has 256 columns
-// with every other pixel set. It therefore fills an encoding step by itself.
+// A mask that takes a step when its columns are read. In each of its 256
+// columns, every other pixel is set. One such mask fills an encoding step.
 class SteppedMask final : public model::InstanceMask {
  public:
   static constexpr int kColumns = 256;
@@ -349,7 +350,7 @@ class PredictionTest : public testing::Test {
   std::string Log() {
     EXPECT_TRUE(log_.Flush(kPatience));
     std::string text(1 << 20, '\0');
-    // pread() leaves the file's position alone, where the log writes.
+    // The log writes at the file's position, which pread() does not change.
     const ssize_t size =
         pread(fileno(log_file_.get()), text.data(), text.size(), 0);
     text.resize(std::max<ssize_t>(0, size));
@@ -381,7 +382,7 @@ class PredictionTest : public testing::Test {
   }
   batching::Executor& executor() { return *model().executor; }
 
-  Steps decoding_;  // A small image takes three.
+  Steps decoding_;  // A small image takes three steps.
   Steps masks_;
   absl::Mutex mu_;
   absl::Duration advance_ ABSL_GUARDED_BY(mu_);
@@ -405,8 +406,8 @@ class PredictionTest : public testing::Test {
   server::Gate gate_;
   server::Gate mask_gate_;  // Passed by batches of "masks".
   std::unique_ptr<repository::ModelRepository> repository_;
-  // The number of owners of each model while no request uses it. One of them
-  // owns it only for a moment.
+  // For each model, how many objects own it while no request uses it. One of
+  // the owners is a variable that exists only for a moment.
   std::map<const repository::LoadedModel*, long> idle_owners_;
   server::FairPool decode_pool_;
   server::ClientSet without_deadline_;

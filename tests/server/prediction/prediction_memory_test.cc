@@ -1,4 +1,4 @@
-// Tests the memory that a prediction holds of the budget, and for how long.
+// Tests how much memory of the budget a prediction holds, and for how long.
 
 #include "tests/server/prediction/prediction_fixture.h"
 

@@ -23,9 +23,11 @@ TEST_F(PredictionTest, AFullDecodeQueueRefusesTheWholeRequestAndHoldsNothing) {
   running.Start(absl::OkStatus());
   WaitUntil([this] { return decode_room_.items() == 29; },
             "the first image on the decode thread, without its place");
-  const auto others = decode_room_.Take(8, 0);  // Images for other models.
+  // The other images are for other models.
+  const auto others = decode_room_.Take(8, 0);
   ASSERT_TRUE(others.ok());
-  PredictionRequest request = Request(5);  // Only 3 places are left.
+  // Only 3 places are left in the queue.
+  PredictionRequest request = Request(5);
   request.options.allow_partial_results = true;
   Prediction refused(*environment_, std::move(request), &refused_response);
   refused.Start(absl::OkStatus());
@@ -207,8 +209,8 @@ TEST_F(PredictionTest, EachImageIsJudgedByItsOwnSizeAndType) {
               "PREDICTED_DEADLINE_MISS")
         << images;
   }
-  // Images still to be decoded are assumed to be as slow as a request's
-  // largest.
+  // Images that are not decoded yet are assumed to be as slow as the slowest
+  // image of their request.
   const absl::Duration three = 3 * kSlow;
   for (const char* images : {"st", "ts"}) {
     EXPECT_EQ(ask(images, three, /*validate_only=*/true), absl::OkStatus());

@@ -188,7 +188,7 @@ TEST_F(PredictionSlideTest, TooManyWindowsAreRefusedWithWhatFits) {
         LargeSlideRequest(slide, /*height=*/4000, /*width=*/8000), &response);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(server::GetErrorDetail(status).field, "images[0]");
-    // The message suggests a window and a stride, and they fit.
+    // The message suggests a window and a stride that are accepted.
     int width, height, stride_x, stride_y;
     const std::string message(status.message());
     const size_t begin = message.find("; a window of ");

@@ -1,4 +1,4 @@
-// Tests the life of a prediction without any transport.
+// Tests predictions from their start to their end, without a transport.
 
 #include "server/prediction/prediction.h"
 
@@ -215,7 +215,7 @@ TEST_F(PredictionTest, TheTimingHasTheLongestWaitOfAllImages) {
 
 TEST_F(PredictionTest, AnImageThatIsNotDecodedLeavesItsDecodeTime) {
   std::string png = server::EncodePng(64, 64, {}, std::string(64 * 64 * 3, 1));
-  png.resize(png.size() / 2);  // Its header is complete.
+  png.resize(png.size() / 2);  // The PNG's header is complete.
   KeptResponse response;
   PredictionRequest request = Request(1);
   request.image = [&png](int) -> absl::StatusOr<image::ImageSource> {
@@ -306,7 +306,7 @@ TEST_F(PredictionTest, AWaitThatEndsDuringInferenceStillAnswers) {
   Prediction prediction(*environment_, std::move(request), &response);
   prediction.Start(absl::OkStatus());
   gate_.WaitForBatch();
-  AdvanceClock(absl::Seconds(10));  // Not beyond the deadline of 30 s.
+  AdvanceClock(absl::Seconds(10));  // The deadline of 30 s is not passed yet.
   gate_.Open();
   EXPECT_EQ(response.Wait(), absl::OkStatus());
 }

@@ -149,11 +149,11 @@ TEST_F(PredictionTimingTest, LearnsHowLongAnswersTakeToEncode) {
   EXPECT_NE(costs_.Encode(model::VisionTask::kDetection, kCost), kCost);
 }
 
-// The first image has already run when the second fails. It is dropped because
-// of that failure.
+// The first image has already run when the second image fails. The first image
+// is dropped because the second has failed.
 TEST_F(PredictionTimingTest, AnAtomicRequestFailsByTheImageThatIsTheCause) {
   std::string png = server::EncodePng(64, 64, {}, std::string(64 * 64 * 3, 1));
-  png.resize(png.size() / 2);  // Its header is complete.
+  png.resize(png.size() / 2);  // The PNG's header is complete.
   PredictionRequest request = Request(2);
   request.image = [&png, good = std::move(request.image)](int i) {
     if (i == 0) return good(i);
@@ -227,7 +227,8 @@ TEST_F(PredictionTimingTest, ADeadlineThatPassesWhileDecodingEndsThere) {
   EXPECT_EQ(Value("sfmamba_deadline_misses_total{model=fake,stage=decode}"), 1);
 }
 
-// A client library hangs up at its deadline, which may pass a little early.
+// A client library cancels a request at the deadline. On the client, the
+// deadline may pass a little earlier than on the server.
 TEST_F(PredictionTimingTest, WhoHangsUpAtTheDeadlineHasMissedIt) {
   for (const bool is_late : {false, true}) {
     gate_.Close();

@@ -297,7 +297,7 @@ TEST_F(PredictionTraceTest, AnImageWhoseAnswerTakesLongGoesFirst) {
   mask_gate_.WaitForBatch();
   const absl::Time deadline = base::SteadyNow() + absl::Seconds(100);
   PredictionRequest short_request = detect(Sampled(1), 0);
-  // Its input has another size and therefore needs another batch.
+  // The request's input has another size and therefore needs another batch.
   PredictionRequest long_request = detect(LargeRequest(1, 1000, 2000), 20);
   short_request.call.deadline = long_request.call.deadline = deadline;
   long_request.call.traceparent =

@@ -1,4 +1,4 @@
-// Segmentation results as a caller of sfmamba.v1 receives them.
+// Tests segmentation results as a caller of sfmamba.v1 receives them.
 
 #include <algorithm>
 #include <cmath>

@@ -50,7 +50,7 @@ TEST(SlidingWindowTest, IsTheShortSideAndMovesByTwoThirds) {
 TEST(SlidingWindowTest, EachOfItsNumbersCounts) {
   v1::SlidingWindow slide;
   slide.set_width(20);
-  slide.set_height(1);  // Its stride rounds up to a pixel.
+  slide.set_height(1);  // The default stride is rounded up to one pixel.
   slide.set_stride_x(7);
   ImageFacts image = Image();
   ASSERT_TRUE(Divide(slide, 1000, &image).ok());

@@ -38,7 +38,8 @@ std::vector<float> Corners(const v1::BoundingBox& box) {
   return {box.x_min(), box.y_min(), box.x_max(), box.y_max()};
 }
 
-// Detections in two tiles. The second tile begins 24 pixels further right.
+// Merges detections from two tiles. The second tile begins 24 pixels to the
+// right of the first.
 class TilesMergingTest : public testing::Test {
  protected:
   TilesMergingTest() {

@@ -102,7 +102,8 @@ TEST(TilesTest, OneSideMayBeLeftOpen) {
   ASSERT_EQ(DivideIntoTiles(tiles, Detector(), 64, &image), absl::OkStatus());
   EXPECT_EQ(image.parts[0].region.width, 800);
   EXPECT_GT(image.parts[0].region.height, 800);
-  tiles.set_width(10);  // Gives too many tiles at any height.
+  // With this width, there are too many tiles at any height.
+  tiles.set_width(10);
   EXPECT_FALSE(DivideIntoTiles(tiles, Detector(), 64, &image).ok());
 }
 

@@ -51,8 +51,8 @@ std::string ErrorOf(const std::string& config,
   return std::string(read.status().message());
 }
 
-// Returns the values of the files and of the variant's row, under the names of
-// the cases.
+// Returns the values that were read from the files or belong to the variant.
+// The keys are the names in the cases.
 json Resolved(const HuggingFaceConfig& read) {
   const v1::Backbone& backbone = read.config.backbone();
   const v1::Input& input = read.config.input();

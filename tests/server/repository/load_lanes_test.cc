@@ -24,7 +24,8 @@ TEST(LoadLanesTest, AJobThatTakesLongDoesNotHoldUpOtherModels) {
 }
 
 TEST(LoadLanesTest, JobsOfAModelRunOneByOneInTheirOrder) {
-  std::vector<int> order;  // Unguarded, so a sanitizer finds overlapping jobs.
+  // No mutex guards this, so that a sanitizer finds overlapping jobs.
+  std::vector<int> order;
   {
     LoadLanes lanes(/*most_waiting=*/100, [] {});
     for (int i = 0; i < 100; ++i) {

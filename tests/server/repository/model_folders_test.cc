@@ -76,7 +76,7 @@ TEST_F(ModelFoldersTest, FindsVersionsAndThePolicy) {
   EXPECT_EQ(model.policy->latest(), 7);
 }
 
-// Misnamed models and versions are reported and not silently ignored.
+// Models and versions with unusable names must be reported.
 TEST_F(ModelFoldersTest, R2FoldersWithUnusableNamesAreReported) {
   WriteVersion("everyday/1");
   for (const char* name :

@@ -107,7 +107,8 @@ TEST_F(ModelLoaderTest, AutoIsBf16IfItIsFasterAndItsAnswersAreClose) {
     const char* name;
     // `computed` is the precision in which BF16 is really computed.
     Precision fast, computed;
-    absl::StatusOr<float> reduced, full;  // The second logit in each precision.
+    // The model's second logit in each precision.
+    absl::StatusOr<float> reduced, full;
     int64_t free_memory;
     Precision chosen;
     const char* loads;  // The precisions that were loaded.

@@ -125,7 +125,7 @@ TEST(ModelPlanTest, WaitsForWhatIsBeingWritten) {
   EXPECT_EQ(ToLoad(plan), Numbers());
   find("3 bytes", true);
   EXPECT_EQ(ToLoad(plan), Numbers({1}));
-  // No process writes any more, so a load will report the error.
+  // No process writes to the folder any more, so a load will report the error.
   find("1 byte again", false);
   find("1 byte again", false);
   EXPECT_EQ(ToLoad(plan), Numbers({1}));

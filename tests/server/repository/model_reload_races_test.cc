@@ -300,7 +300,7 @@ TEST_F(PollTest, TriesAgainWhatFailed) {
   fs::rename(folder_ + "/m/2.new", folder_ + "/m/2");
   AwaitStates({"1 READY", "2 UNAVAILABLE"});
   WaitUntil([this] { return loads_ > 4; }, "four loads of version 2");
-  fs::remove(folder_ + "/m/2/unloadable");  // Not one of the watched files.
+  fs::remove(folder_ + "/m/2/unloadable");  // This file is not watched.
   AwaitStates({"2 READY"});
   EXPECT_GE(tries[3] - tries[0], (1 + 2 + 4) * options_.poll_period)
       << "each waits twice as long as the one before";

@@ -1,4 +1,4 @@
-// Tests how calls change a repository that serves.
+// Tests calls that change the models of a running repository.
 
 #include <filesystem>
 #include <fstream>

@@ -160,8 +160,8 @@ class ModelReloadTest : public testing::Test {
     return false;
   }
 
-  // Answers one image with the model that `name` means now. Returns its version
-  // or an error.
+  // Runs one image with the model that `name` means now. Returns the model's
+  // version, or an error.
   absl::StatusOr<int64_t> Predict(const std::string& name) {
     const auto version = repository_->Find(name, "model");
     if (!version.ok()) return version.status();

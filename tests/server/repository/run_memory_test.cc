@@ -39,7 +39,8 @@ class Model : public model::VisionModel {
   int fold_factor(int /*images*/) const override { return 1; }
 
   int contexts_ = 1;
-  int64_t largest_ = 0;  // Pixels of the largest image run.
+  // The number of pixels of the largest image that was run.
+  int64_t largest_ = 0;
 
  private:
   class Context : public model::ExecutionContext {
@@ -103,7 +104,7 @@ TEST_F(RunMemoryTest, AnImageThatCannotFitIsRefusedWithTheFigureUnrun) {
   Model model(Classifier(16384), Linear);
   const absl::Status status = Fit(model, 8000 * kMega).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  // 130 bytes for each of 16384 x 16384 pixels, plus a tenth.
+  // The size is 130 bytes for each of 16384 x 16384 pixels, plus a tenth.
   EXPECT_THAT(status.message(), HasSubstr("about 38.4 GB"));
   EXPECT_THAT(status.message(), HasSubstr("input.size 16384"));
   EXPECT_THAT(status.message(), HasSubstr("the 7.2 GB"));
@@ -153,12 +154,12 @@ TEST_F(RunMemoryTest, OneLoadTakesMostOfTheMemoryAtATime) {
   const auto first = Fit(model, 800 * kMega);
   ASSERT_TRUE(first.ok());
   EXPECT_NE(first->most, nullptr);
-  stop_ = true;  // Stops another call that waits.
+  stop_ = true;  // This stops another call that is waiting.
   EXPECT_EQ(memory_.TakeMost([] { return true; }), nullptr);
   EXPECT_TRUE(absl::IsCancelled(Fit(model, 800 * kMega).status()));
 }
 
-// Tensors on a GPU are not measured here. An input takes 805 MB.
+// On a GPU, the memory of tensors is not measured. An input takes 805 MB.
 TEST_F(RunMemoryTest, AModelWithoutTensorsHereFitsIfItsInputDoes) {
   Model model(Classifier(16384), [](int64_t) { return 0; });
   EXPECT_TRUE(Fit(model, 1000 * kMega).ok());

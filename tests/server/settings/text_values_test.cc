@@ -60,7 +60,8 @@ TEST(TextValuesTest, AnErrorShowsTheFormAndWhereItIs) {
        "line 1, column 20: max_message_bytes: got \"32MB\", expected a number "
        "of bytes such as 64MiB"},
       {"max_message_bytes: 32MB", "max_message_bytes: got \"32MB\""},
-      // After a replaced value, positions still refer to the file.
+      // Some values are replaced before parsing. Positions in errors must still
+      // refer to the original text.
       {"drain_delay: 5s prt: 1", "line 1, column 20"},
       {"drain_delay: 5s port: x", "line 1, column 23"}};
   for (const auto& [text, error] : cases) {

@@ -34,7 +34,8 @@ class Places {
 
  private:
   ClientShares shares_;
-  std::vector<std::string> taken_;  // The client of each place.
+  // For each place that is taken, the client that holds it.
+  std::vector<std::string> taken_;
 };
 
 TEST(ClientSharesTest, OneClientAloneFillsItsMost) {

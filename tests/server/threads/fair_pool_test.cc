@@ -116,7 +116,7 @@ Work Costing(absl::Duration cost, absl::AnyInvocable<void()> run) {
   return work;
 }
 
-// Two threads have 64 pictures of 50 megapixels.
+// A pool of two threads gets 64 pictures of 50 megapixels each.
 TEST(FairPoolTest, WhileAllThreadsDoLongPiecesOneMoreDoesTheOthers) {
   absl::Notification go;
   std::atomic<int> running{0}, most{0}, done{0};

@@ -19,7 +19,7 @@ namespace sfmamba::server {
 namespace {
 
 TEST(WorkerTest, DoesJobsInTheirOrder) {
-  std::vector<int> done;  // Used on the worker's thread.
+  std::vector<int> done;  // Only the worker's thread uses this.
   absl::Notification last;
   Worker worker({"test"});
   for (int i = 0; i < 5; ++i) {

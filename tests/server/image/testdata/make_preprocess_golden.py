@@ -1,8 +1,8 @@
-"""Writes preprocess_golden.bin: what Pillow makes of some pictures.
+"""Writes preprocess_golden.bin, which contains Pillow's results for some pictures.
 
-Run in this folder with Pillow and NumPy installed. For each case six int32 (little
-endian: width, height, resize_size, size, mode, seed) and the expected picture,
-uint8 [size, size, 3]. preprocess_test.cc makes the same inputs from the seeds.
+Run it in this folder with Pillow and NumPy installed. Each case has six int32 (little endian:
+width, height, resize_size, size, mode, seed). The expected picture follows, uint8 [size, size, 3].
+preprocess_test.cc makes the same inputs from the seeds.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ CASES = [
     (50, 37, 24, 24, CENTER_CROP),  # Shrinks both sides.
     (37, 50, 24, 24, CENTER_CROP),
     (20, 31, 48, 41, CENTER_CROP),  # Enlarges both sides. The margin is odd.
-    (40, 60, 40, 32, CENTER_CROP),  # No resampling.
+    (40, 60, 40, 32, CENTER_CROP),  # Nothing is resampled.
     (64, 33, 33, 33, STRETCH),  # Only rows are resampled.
     (33, 64, 33, 33, STRETCH),  # Only columns are resampled.
     (131, 97, 35, 32, STRETCH),  # Margin 1.5, rounded to 2.

@@ -1,5 +1,6 @@
-// Times a class map of sliding windows on one thread. The result is the cost
-// per logit of windows and of map pixels, for SlidingMap::Cost().
+// Measures how long one thread needs for the class map of sliding windows.
+// SlidingMap::Cost() uses the results, which are the times per logit of a
+// window and per logit of a map pixel.
 
 #include <random>
 #include <vector>

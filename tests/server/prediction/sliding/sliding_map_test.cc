@@ -106,8 +106,9 @@ struct Case {
 
   const Fixture fixture;
   const std::string name;
-  std::array<PictureSize, 4> size;  // Picture, window, stride, map.
-  at::Tensor logits;                // [windows, h, w, classes]
+  // The sizes of picture, window, stride and map.
+  std::array<PictureSize, 4> size;
+  at::Tensor logits;  // [windows, h, w, classes]
 };
 
 TEST(SlidingMapTest, IsTheReferencesInAnyOrder) {
@@ -131,7 +132,7 @@ TEST(SlidingMapTest, IsTheReferencesInAnyOrder) {
   }
 }
 
-// Windows are computed in the worst order, as soon as they are wanted.
+// Each window is computed as soon as the map wants it, in the worst order.
 TEST(SlidingMapTest, KeepsNoMoreThanItSays) {
   const PictureSize picture = {96, 40}, window = {16, 16};
   for (const int stride : {1, 3, 8, 15, 16}) {
@@ -232,10 +233,10 @@ TEST(SlidingMapTest, TakesTheMemoryThatItSays) {
     PictureSize picture, window, stride;
     int classes;
   } cases[] = {
-      {{256, 256}, {65, 66}, {32, 32}, 40},  // Logits dominate.
-      {{64, 64}, {13, 14}, {6, 6}, 40},      // Logits of small windows.
-      {{60, 60}, {4, 4}, {1, 1}, 2},         // Many windows.
-      {{8, 4000}, {8, 4000}, {8, 8}, 100},   // Long rows.
+      {{256, 256}, {65, 66}, {32, 32}, 40},  // Logits take most memory.
+      {{64, 64}, {13, 14}, {6, 6}, 40},      // The windows are small.
+      {{60, 60}, {4, 4}, {1, 1}, 2},         // There are many windows.
+      {{8, 4000}, {8, 4000}, {8, 8}, 100},   // The rows are long.
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.classes);
@@ -270,7 +271,7 @@ TEST(SlidingMapTest, KeepsNothingOnceTheMapIsTaken) {
   map.Add(0, std::move(logits));
   while (map.IsReady()) map.ComputeNext();
   ASSERT_TRUE(map.done());
-  // The memory of two rows of means is free again.
+  // The memory of two rows of means was freed.
   constexpr int64_t kMeans = 2 * 4000 * 100 * sizeof(float);
   model::Segmentation taken;
   const int64_t peak = PeakOfHeap([&] {
