@@ -38,7 +38,7 @@ TEST(AnswerFuzzTest, RleIsRefusedOrFillsItsPicture) {
     v1::CocoRle rle;
     rle.set_width(kWidth);
     rle.set_height(kHeight);
-    // The second kind of counts has three short runs, whose sum is often wrong.
+    // The second kind of counts has three short runs, whose sum may be wrong.
     rle.set_counts(i % 2 == 0 ? mutator.Mutate("Q22N1O2O2N1n<")
                               : std::string(1, '0' + mutator.Below(16)) + "0" +
                                     std::string(1, '0' + mutator.Below(64)));

@@ -12,7 +12,8 @@ struct Certificate {
 };
 
 struct CertificateOptions {
-  std::string name = "localhost";  // Its subject and a DNS name.
+  // The certificate's subject and one of its DNS names.
+  std::string name = "localhost";
   // The certificate that signs it. If null, it signs itself and may sign
   // others.
   const Certificate* issuer = nullptr;

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Uses Debian's Python even if PATH has another one, because it has the packages
-# that deploy/setup.sh installs. With --torch as the first argument, uses the
-# Python that TORCH_PYTHON names.
+# Uses Debian's Python, because it has the packages that deploy/setup.sh
+# installs. PATH may have another Python. If the first argument is --torch, uses
+# the Python that TORCH_PYTHON names.
 python=/usr/bin/python3
 if [ "$1" = --torch ]; then
   python=${TORCH_PYTHON:-$python}
