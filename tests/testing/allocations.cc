@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <cstddef>
 
-// glibc's own functions, which the functions below replace.
+// These are glibc's functions. The functions below replace malloc() and the
+// others, and call them.
 extern "C" {
 void* __libc_malloc(size_t size);
 void* __libc_calloc(size_t count, size_t size);
@@ -18,8 +19,8 @@ void __libc_free(void* block);
 namespace sfmamba {
 namespace {
 
-// This thread's bytes. They are plain data, so that malloc() may use them at
-// any time.
+// The bytes that this thread has allocated, now and at most. These are plain
+// numbers, so that malloc() may use them at any time.
 thread_local int64_t live = 0;
 thread_local int64_t peak = 0;
 

@@ -14,11 +14,13 @@ struct Certificate {
 struct CertificateOptions {
   // The certificate's subject and one of its DNS names.
   std::string name = "localhost";
-  // The certificate that signs it. If null, it signs itself and may sign
-  // others.
+  // The certificate that signs the new one. If null, the new certificate signs
+  // itself and may sign others.
   const Certificate* issuer = nullptr;
-  bool expired = false;  // Expired yesterday, otherwise valid for a day.
-  bool rsa = false;      // RSA with 2048 bits, otherwise P-256.
+  // If true, it expired yesterday. If false, it is valid for a day.
+  bool expired = false;
+  // If true, the key is RSA with 2048 bits. If false, it is P-256.
+  bool rsa = false;
 };
 
 // Makes a certificate for 127.0.0.1, ::1 and the name.

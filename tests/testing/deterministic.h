@@ -13,7 +13,8 @@ namespace sfmamba {
 at::Tensor DeterministicParameter(const std::string& key,
                                   at::IntArrayRef shape);
 
-// Returns normalized fp32 images [N, 3, H, W] in [-1, 1), made in the same way.
+// Returns normalized fp32 images [N, 3, H, W] with deterministic values in [-1,
+// 1).
 at::Tensor DeterministicImages(at::IntArrayRef shape);
 
 }  // namespace sfmamba

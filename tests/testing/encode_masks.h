@@ -10,7 +10,8 @@
 #include "absl/types/span.h"
 #include "base/mask.h"
 
-// Encodes whole masks and maps. The server encodes them in steps.
+// These functions encode whole masks and maps. The server encodes them in
+// steps.
 namespace sfmamba::base {
 
 // Returns COCO's compressed string of run lengths, by its definition.

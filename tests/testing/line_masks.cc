@@ -25,7 +25,7 @@ base::Mask Unset(const base::LineMask& mask) {
   return pixels;
 }
 
-// Sets the pixels of the lines. Edges count from `origin`.
+// Sets the pixels of the lines in `mask`. Edges are counted from `origin`.
 void Set(const base::LineRuns& runs, int origin, size_t pixel_stride,
          size_t line_stride, base::Mask* mask) {
   for (int line = 0; line < runs.lines(); ++line) {

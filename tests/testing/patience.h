@@ -14,8 +14,9 @@ namespace sfmamba {
 // How long a test waits for an event. It is much longer than the event takes,
 // and shorter than the limit of a small test.
 inline constexpr absl::Duration kPatience = absl::Seconds(30);
-// The limit for a whole test of servers or processes. Also limits waits for the
-// test itself, which must fail first.
+// The time limit for a whole test of servers or processes. It also limits waits
+// for the test itself, because the test's own waits are shorter and must fail
+// first.
 inline constexpr absl::Duration kTestPatience = absl::Minutes(2);
 
 // Ends the process with a message that names the missing event, if this object
@@ -33,14 +34,16 @@ class TimeLimit {
   std::thread watch_;
 };
 
-// Each function waits under a TimeLimit.
+// These functions wait. A TimeLimit ends the process if the wait takes longer
+// than `limit`.
 void WaitFor(const absl::Notification& notification, std::string what,
              absl::Duration limit = kPatience);
 void WaitFor(absl::BlockingCounter& counter, std::string what,
              absl::Duration limit = kPatience);
 void Join(std::thread& thread, std::string what,
           absl::Duration limit = kPatience);
-// Polls a condition that gives no signal.
+// Waits until the condition is true. Calls it repeatedly, because nothing
+// signals the change.
 void WaitUntil(absl::FunctionRef<bool()> condition, std::string what,
                absl::Duration limit = kPatience);
 

@@ -24,7 +24,7 @@ absl::StatusOr<std::vector<Result>> RunBatch(
 }
 
 std::unique_ptr<ExecutionContext> MakeContext(VisionModel& model, int index) {
-  return model.MakeContext(index).value();  // Throws if it fails.
+  return model.MakeContext(index).value();  // value() throws if the call fails.
 }
 
 }  // namespace sfmamba::model

@@ -50,7 +50,7 @@ std::map<std::string, at::Tensor> DeterministicWeights(
 
 absl::Status WriteWeights(const std::string& path,
                           const std::map<std::string, at::Tensor>& weights) {
-  std::map<std::string, at::Tensor> dense;  // Owns the data of the views.
+  std::map<std::string, at::Tensor> dense;  // This owns the data of the views.
   std::map<std::string, weights::TensorView> views;
   for (const auto& [key, tensor] : weights) {
     const at::Tensor& own = dense[key] = tensor.contiguous();
