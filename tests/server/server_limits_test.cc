@@ -92,7 +92,8 @@ TEST_F(ServerLimitsTest, NoDeadlineIsFurtherAwayThanAllowed) {
   Start("max_batch_size: 1", config);
   server_->gate().Close();
   Call first(*server_, GreyRequest(1)), second(*server_, GreyRequest(2));
-  // One of them may already be in the batch and end with it.
+  // One of the requests may already be in the batch. It then ends together with
+  // the batch.
   WaitUntil(
       [this] { return server_->Sum("sfmamba_deadline_misses_total", {}) >= 1; },
       "the other to expire");
@@ -127,7 +128,7 @@ TEST_F(ServerLimitsTest, ClientsHoldAsManyBytesOverHttpAsAllowed) {
   EXPECT_TRUE(absl::StartsWith(announce(), "HTTP/1.1 503"));
 }
 
-// The answers have more bytes than a client accepts without reading.
+// The answers are larger than the bytes that a client's sockets buffer.
 class SendTimeoutTest : public ServerLimitsTest {
  protected:
   void Start(v1::ServerConfig config) {
@@ -217,7 +218,7 @@ TEST_F(SendTimeoutTest, EndsAConnectionOfHttp) {
       "Content-Type: image/png\r\nContent-Length: ",
       picture_.size(), "\r\n\r\n", picture_));
   ExpectAnswered();
-  // By default the connection would last 20 s.
+  // With the default setting, the connection would last 20 s.
   WaitUntil([&unread] { return !unread.Send("x"); }, "the connection's end",
             absl::Seconds(15));
 }

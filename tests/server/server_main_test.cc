@@ -1,4 +1,4 @@
-// Tests how the command uses its engine on GPUs, which need not exist here.
+// Tests how the command uses its engine on GPUs. This machine needs no GPU.
 #include "server/server_main.h"
 
 #include <signal.h>
@@ -32,7 +32,7 @@ using testing::ExitedWithCode;
 // Writes a line in one piece, because other threads also write to the log.
 void Say(const std::string& line) { std::cerr << line + "\n"; }
 
-// Prints the model that it is called for, and returns an empty table.
+// Prints the model for which PlansFor() is called. Returns an empty table.
 class FakeTuner : public model::ScanTuner {
  public:
   std::shared_ptr<const tuning::ScanPlanTable> PlansFor(
@@ -157,8 +157,8 @@ TEST_F(ServerMainDeathTest, ADeviceThatFailsHasItsExitCode) {
     return std::make_unique<FakeModel>(config, gate.get());
   };
   EXPECT_EXIT(Run({}), ExitedWithCode(7), "a device has failed for good");
-  // The server does not wait for calls on such a device and does not free its
-  // memory. The process ends without its exit handlers.
+  // If a device has failed, the server does not wait for its calls and does not
+  // free its memory. The process ends without running exit handlers.
   const auto run = [this] {
     std::atexit([] { _exit(9); });
     Run({"--exit_on_load_error=false", "--drain_delay=1h"});
@@ -314,7 +314,7 @@ TEST_F(ServerMainDeathTest, AWrongFlagIsNamed) {
               "--ports=1: there is no such flag, did you mean --port");
   EXPECT_EXIT(Run({"--port=65536"}), ExitedWithCode(2),
               "port: got 65536, expected 0 to 65535");
-  // Protobuf parses the value and must not write its own line.
+  // Protobuf parses the value. It must not write a second line.
   EXPECT_EXIT(Run({"--port=x"}), ExitedWithCode(2),
               "^--port: got \"x\"[^\n]*\n$");
 }

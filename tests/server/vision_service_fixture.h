@@ -13,7 +13,7 @@
 
 namespace sfmamba::server {
 
-// Calls the stub's method for each type of request.
+// Each overload of Send() calls the stub's method for one type of request.
 inline void Send(v1::VisionService::Stub& stub, grpc::ClientContext* context,
                  const v1::ClassifyRequest* request,
                  v1::ClassifyResponse* response,
@@ -65,8 +65,8 @@ class VisionServiceTest : public testing::Test {
  protected:
   VisionServiceTest() : repository_(NewFolder("models")) {}
 
-  // Starts a server of version 3 of the model "fake" and of models written
-  // before.
+  // Writes version 3 of the model "fake" and starts a server. The server also
+  // has the models that the test has written before.
   void Start(const std::string& batching = "",
              v1::ServerConfig config = v1::ServerConfig(), bool load = true,
              model::VisionTask task = model::VisionTask::kClassification) {

@@ -19,7 +19,8 @@ class ClientQuotasTest : public testing::Test {
                       double items_per_second = 0, int burst = 0) {
     return {name, true, {max_items, items_per_second, burst}};
   }
-  // Returns the time until a retry if the images are refused.
+  // Asks for `items` images. If they are refused, returns the time until a
+  // retry. Otherwise returns nullopt.
   std::optional<absl::Duration> RefusedFor(const Caller& caller, int items) {
     auto hold = quotas_.Take(caller, items);
     if (hold.ok()) {
@@ -133,7 +134,8 @@ TEST_F(ClientQuotasTest, QuotasHoldAgainOnceACrowdHasGone) {
     crowd.push_back(*std::move(hold));
   }
   crowd.clear();
-  // Other clients come one after another, and each holds images only briefly.
+  // Many other clients follow one another. Each holds its image only for a
+  // short time.
   for (int i = 0; i < 2'000; ++i) {
     now_ += absl::Milliseconds(1);
     EXPECT_FALSE(RefusedFor(Named(absl::StrCat("other", i), 4, 1), 1));

@@ -36,7 +36,7 @@ class GateTest : public testing::Test {
     ASSERT_TRUE(tokens.ok()) << tokens.status();
     gate_.Use(*std::move(tokens));
   }
-  // Returns the reason of a refusal, or the caller's name.
+  // Returns the caller's name, or the reason if the call is refused.
   std::string Ask(const std::string& authorization, Scope scope,
                   const std::string& peer = kFar) {
     const auto caller = gate_.Check(authorization, {peer, {}}, scope);

@@ -155,7 +155,8 @@ TEST_F(SecurityTest, AFileMayHaveAMebibyte) {
                                 "got more than 1048576 bytes"));
 }
 
-// The file is read once a second. A blocking read would wait for a writer.
+// The server reads the file once a second. If it opened a pipe like a file, it
+// would wait for a writer.
 TEST_F(SecurityTest, APipeInAFilesPlaceHoldsNothingUp) {
   WritePair(MakeCertificate());
   const std::string path = folder_ + "tokens";

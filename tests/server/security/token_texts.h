@@ -9,7 +9,7 @@
 
 namespace sfmamba::security {
 
-// Returns the hash of a token in the form of a token file.
+// Returns the hash of a token as a token file contains it.
 inline std::string HashOf(const std::string& token) {
   unsigned char digest[SHA256_DIGEST_LENGTH];
   SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(),
@@ -18,8 +18,8 @@ inline std::string HashOf(const std::string& token) {
       absl::string_view(reinterpret_cast<const char*>(digest), sizeof(digest)));
 }
 
-// Returns a client of a token file. `scopes` is "INFER" or "INFER, READ".
-// `more` has further fields.
+// Returns the text of one client in a token file. `scopes` is for example
+// "INFER" or "INFER, READ". `more` contains further fields.
 inline std::string ClientText(const std::string& name, const std::string& token,
                               const std::string& scopes,
                               const std::string& more = "") {

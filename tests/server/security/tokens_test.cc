@@ -71,7 +71,8 @@ TEST(TokensTest, QuotaIsTheClientsOrTheCommonOne) {
   const Quota& c = tokens->Find("3")->caller.quota;
   EXPECT_EQ(c.max_items, 7);
   EXPECT_EQ(c.items_per_second, 0.5);
-  EXPECT_EQ(c.burst, 0);  // The common burst belongs to another rate.
+  // The common burst is not used, because this client has another rate.
+  EXPECT_EQ(c.burst, 0);
 }
 
 TEST(TokensTest, NamesMayHave64Characters) {

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Watches pairs of files and accepts only equal ones.
+// Watches two files. The pair is accepted only if the files are equal.
 class WatchedFilesTest : public testing::Test {
  protected:
   WatchedFilesTest()
@@ -90,7 +90,7 @@ TEST_F(WatchedFilesTest, FilesWrittenOneAfterAnotherAreNoError) {
   EXPECT_EQ(told_, std::vector<std::string>{"ok"});
 }
 
-// A file that is written in place is empty before it is complete.
+// A file that is overwritten is empty for a moment before it is complete.
 TEST_F(WatchedFilesTest, WhatIsBeingWrittenIsNotTaken) {
   WriteBoth("1");
   WatchedFiles files = Watch();
@@ -113,7 +113,7 @@ TEST_F(WatchedFilesTest, ErrorThatStaysIsToldOnceAndTheOldFilesCount) {
   for (int i = 0; i < 5; ++i) files.Look();
   EXPECT_EQ(taken_, std::vector<std::string>{"1"});
   EXPECT_EQ(told_, std::vector<std::string>{"they differ"});
-  Write("key", "1");  // The contents in use, so there is nothing to take.
+  Write("key", "1");  // These contents are already in use.
   files.Look();
   Write("key", "3");
   for (int i = 0; i < 5; ++i) files.Look();
@@ -142,7 +142,8 @@ TEST_F(WatchedFilesTest, MissingAndHugeFilesAreErrors) {
   EXPECT_EQ(taken_, (std::vector<std::string>{"1", "2"}));
 }
 
-// Kubernetes puts a secret's files behind a link and replaces the link.
+// In Kubernetes, a secret's files are reached through a link. An update
+// replaces the link.
 TEST_F(WatchedFilesTest, SwappedLinkIsSeen) {
   for (const std::string version : {"1", "2"}) {
     fs::create_directory(Path(version));

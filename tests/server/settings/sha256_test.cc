@@ -15,7 +15,7 @@ std::string WriteFile(const std::string& name, const std::string& text) {
 }
 
 TEST(FilesSha256Test, IsThatOfTheFilesInARow) {
-  // The example of FIPS 180.
+  // This is the digest of the example in FIPS 180.
   EXPECT_EQ(*FilesSha256({WriteFile("a", "a"), WriteFile("bc", "bc")}),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }

@@ -15,7 +15,8 @@ TEST(ClientOfTest, IsTheAddressWithoutThePort) {
   EXPECT_EQ(ClientOf(""), "");
 }
 
-// A hundred places. Clients take them one by one until they are refused.
+// A resource of a hundred places. Clients take single places until they are
+// refused.
 class Places {
  public:
   explicit Places(double most_alone) : shares_(most_alone) {}

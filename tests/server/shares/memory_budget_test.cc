@@ -13,9 +13,9 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-// A budget of 160 MiB. 40 MiB belong to the transport, 20 of them for messages.
-// 40 MiB belong to decoding. The last 10 of the other 80 MiB are for small
-// holds.
+// The budget is 160 MiB. The transport has 40 MiB of it, including 20 MiB for
+// messages. Decoding has 40 MiB. All other uses share 80 MiB, of which 10 MiB
+// are reserved for small amounts.
 class MemoryBudgetTest : public testing::Test {
  protected:
   MemoryHold Take(MemoryUse use, int64_t bytes) {

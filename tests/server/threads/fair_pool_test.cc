@@ -34,7 +34,7 @@ Work Of(absl::AnyInvocable<void()> run, int64_t bytes = 0) {
   return work;
 }
 
-// Blocks a thread of a pool until it is released.
+// Blocks a thread of a pool until the test releases the thread.
 class Held {
  public:
   explicit Held(FairPool* pool, int64_t bytes = 0) {

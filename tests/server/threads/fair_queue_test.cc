@@ -61,7 +61,7 @@ TEST(FairQueueTest, LeavesOutWhatTakesTooLong) {
   EXPECT_FALSE(queue.Pop(kStart, kMuch, kSmall).has_value());
   queue.Push(MakeWork(2, kSmall));
   EXPECT_EQ(queue.Pop(kStart, kMuch, kSmall)->group, 2u);
-  // Expired work takes no time.
+  // Expired work is assumed to take no time.
   queue.Push(Due(3, kLarge, kStart));
   EXPECT_EQ(queue.Pop(kStart, kMuch, kSmall)->group, 3u);
   EXPECT_FALSE(queue.Pop(kStart, kMuch, kSmall).has_value());
@@ -146,7 +146,8 @@ TEST(FairQueueTest, ASmallPieceIsBeforeTheNextOneOfAChain) {
   }
 }
 
-// A chain has no advantage over work that is all queued at once.
+// Work that is queued step by step has no advantage over work that is queued
+// all at once.
 TEST(FairQueueTest, AChainThatHasHadMuchIsBehindTheManyPiecesOfAnother) {
   FairQueue queue;
   queue.Push(MakeWork(1, kLarge));
@@ -178,7 +179,8 @@ TEST(FairQueueTest, TheImagesOfARequestDoNotStandBeforeAnothers) {
   EXPECT_LE(first, 4);
 }
 
-// Returns how much new work of priority HIGH overtakes large work.
+// Returns the total time of new HIGH work that runs before one large piece of
+// work of `priority`.
 absl::Duration WaitOf(Priority priority) {
   FairQueue queue;
   queue.Push(MakeWork(1, kLarge, priority));
