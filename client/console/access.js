@@ -1,13 +1,13 @@
-// Asks for a token once the server does.
+// Asks the user for a token if the server requires one.
 
 import {byId, say} from './dom.js';
 import {setToken, token} from './token.js';
 
 const tell = (text) => say('access-note', text);
 
-// What became of a call that was sent with the token `used`.
+// Handles the result of a call that was sent with the token `used`.
 function answered({code, used}) {
-  if (used !== token()) return;  // Of a call from before.
+  if (used !== token()) return;  // The call was sent with an older token.
   byId('forget-token').hidden = !used || code === 'UNAUTHENTICATED';
   if (code === 'UNAUTHENTICATED') {
     tell(used ? 'The server does not know this token.'
@@ -23,7 +23,7 @@ function answered({code, used}) {
   }
 }
 
-// `changed` is called with each new token, and when there is none any more.
+// Calls `changed` with each new token, and when the token is forgotten.
 export function watchAccess(changed) {
   document.addEventListener('answered', (event) => answered(event.detail));
   byId('access-form').addEventListener('submit', (event) => {

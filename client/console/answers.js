@@ -1,6 +1,6 @@
-// What an answer says, as tables and legends, and what of it is drawn.
+// Shows an answer as tables and legends, and draws it over the picture.
 //
-// JSON leaves default values out: a score of 0, a class 0 or an empty list is absent.
+// JSON leaves out default values: a score of 0, a class 0 or an empty list is absent.
 
 import {bytes, make, makeTable, seconds, swatch} from './dom.js';
 import {colorsOf, Layer, MAX_SIDE} from './runs.js';
@@ -13,7 +13,8 @@ const labelOf = (entry) => entry.label || `class ${entry.classId ?? 0}`;
 
 const counted = (count, one, many) => `${count} ${count === 1 ? one : many}`;
 
-// A heat map's PNG as what View draws over the picture: red and opaque where it is 255.
+// Returns the layer that View draws for a heat map's PNG. It is red, and opaque where the
+// value is 255.
 export async function heatLayer(map) {
   if (!map?.png) return null;
   const png = await createImageBitmap(new Blob([Uint8Array.from(atob(map.png), (c) => c.charCodeAt(0))]));
@@ -30,7 +31,7 @@ export async function heatLayer(map) {
   return {layer, size: {width: png.width, height: png.height}};
 }
 
-// The scores of a ClassifyResult; `heat` is its heat map's layer, or null.
+// Returns the table of a ClassifyResult. `heat` is its heat map's layer, or null.
 function renderScores(result, {view, heat}) {
   if (heat) view.setOverlay(heat);
   const categories = result.categories ?? [];
@@ -48,8 +49,8 @@ function renderScores(result, {view, heat}) {
     table: make('div', {}, make('p', {class: 'verdict'}, best), table)};
 }
 
-// The objects of a DetectResult. `view` shows those above `threshold` whose class is
-// not in `hidden`; returns the table of those above the threshold.
+// Returns the table of a DetectResult's objects with scores above `threshold`. `view`
+// draws those whose class is not in `hidden`.
 function renderObjects(result, {view, threshold, hidden}) {
   const detections = result.detections ?? [];
   const colors = colorsOf(detections.map((detection) => detection.classId ?? 0));
@@ -67,7 +68,7 @@ function renderObjects(result, {view, threshold, hidden}) {
   let layer = null;
   if (shown.some((object) => object.mask)) {
     layer = new Layer(size.width, size.height);
-    // The best last, over the others.
+    // The objects with the highest scores are painted last, over the others.
     for (const object of [...shown].reverse()) {
       if (object.mask) layer.paint(object.mask, object.index + 1);
     }
@@ -112,7 +113,7 @@ function objectTable(all, above, threshold, view) {
   return make('div', {}, table, note);
 }
 
-// Points at one object in the picture, or at none again.
+// Highlights one object in the picture, or none if it is already highlighted.
 function toggle(button, index, view) {
   const on = button.getAttribute('aria-pressed') !== 'true';
   for (const other of button.closest('table').querySelectorAll('[aria-pressed]')) {
@@ -122,7 +123,7 @@ function toggle(button, index, view) {
   view.setFocus(on ? index : -1);
 }
 
-// The class map of a SegmentResult, drawn by `view`; returns its legend.
+// Draws the class map of a SegmentResult on `view`. Returns its legend.
 function renderMap(result, {view, hidden}) {
   const areas = new Map((result.areas ?? []).map((area) => [area.classId ?? 0, area]));
   const classes = (result.rle?.classes ?? []).map((entry) => ({...entry,
@@ -150,11 +151,13 @@ function renderMap(result, {view, hidden}) {
   };
 }
 
-// By a model's task: what draws its result with `view` and returns {said, table, legend}.
+// For each task, the function that draws a result on `view` and returns {said, table,
+// legend}.
 export const RENDER = {CLASSIFICATION: renderScores, DETECTION: renderObjects,
   SEGMENTATION: renderMap};
 
-// Buttons that hide and show classes; `changed` is called with the class's number.
+// Returns buttons that hide and show classes. They call `changed` with the class's
+// number.
 export function renderLegend(entries, hidden, changed) {
   return entries.map((entry) => make('button', {type: 'button', class: 'chip',
     'aria-pressed': String(!hidden.has(entry.classId)), 'data-class': entry.classId,
@@ -162,8 +165,8 @@ export function renderLegend(entries, hidden, changed) {
   swatch(entry.color), entry.label, make('span', {class: 'muted'}, entry.detail)));
 }
 
-// A request's time by stage: of `timing`, the server's, and `elapsed`, the page's, in
-// seconds.
+// Returns a request's time by stage. `timing` has the server's times. `elapsed` is the
+// page's time in seconds.
 export function renderTiming(timing, elapsed) {
   const value = (name) => parseFloat(timing[name] ?? '0') || 0;
   const parts = STAGES.map((name) => ({name, time: value(name)}));
@@ -185,7 +188,7 @@ export function renderTiming(timing, elapsed) {
       make('p', {class: 'muted'}, `${seconds(total)} in the server, ${seconds(elapsed)} seen from here.`));
 }
 
-// What else is known of an answer.
+// Returns further facts about an answer.
 export function renderFacts({answer, bytes: size}) {
   const timing = answer.timing ?? {};
   const batch = timing.batchSize ?? 0;

@@ -1,11 +1,11 @@
-// Calls of the server's REST API. Paths are relative to the page, so that it works
-// behind a proxy that serves it below a folder of its own.
+// Calls the server's REST API. Paths are relative to the page. So the page also works
+// behind a proxy that serves it in a subfolder.
 
 import {CallError} from './errors.js';
 import {authorization, token} from './token.js';
 
-const DEADLINE = 30;  // Seconds, told to the server,
-const PATIENCE = 35;  // and when the page gives up by itself.
+const DEADLINE = 30;  // Seconds. This is sent to the server.
+const PATIENCE = 35;  // Seconds. After this time the page cancels the call.
 
 export const TASKS = {
   CLASSIFICATION: {method: 'classify', noun: 'classifier'},
@@ -19,14 +19,14 @@ function errorOf(response, text) {
     const status = JSON.parse(text);
     if (Number.isInteger(status.code)) return new CallError(status, response.status, after);
   } catch {
-    // Not the server's own answer: a proxy's, perhaps.
+    // The text is not the server's own answer. It may come from a proxy.
   }
   return new CallError({code: 2, message: text.slice(0, 400) || response.statusText},
       response.status, after);
 }
 
-// Resolves to the answer's text; rejects with a CallError, or an AbortError if the
-// options' signal says so. Tells the page whether the server takes the token.
+// Resolves to the answer's text. Rejects with a CallError, or with an AbortError if the
+// options' signal aborts the call. Tells the page whether the server accepts the token.
 async function call(path, options) {
   const used = token();
   let response;
@@ -61,20 +61,20 @@ export async function listModels() {
 
 export const readMetrics = () => call('metrics', {signal: AbortSignal.timeout(5000)});
 
-// "models/street/versions/2" as {id: 'street', version: '2'}.
+// Returns "models/street/versions/2" as {id: 'street', version: '2'}.
 export function parseName(name) {
   const [, id = name, , version = ''] = name.split('/');
   return {id, version};
 }
 
-// What a model of the list is called: its version only tells it apart from others of its id.
+// Returns a model's title. It contains the version only if other models have the same id.
 export function titleOf(model, models) {
   const {id, version} = parseName(model.name);
   const several = models.filter((other) => parseName(other.name).id === id).length > 1;
   return several ? `${id}, version ${version}` : id;
 }
 
-// The address that runs a model. `target` is {name, versioned, method}.
+// Returns the address that runs a model. `target` is {name, versioned, method}.
 export function runUrl(target, parameters) {
   const {id, version} = parseName(target.name);
   const path = ['v1/models', id, ...(target.versioned ? ['versions', version] : [])];
@@ -86,8 +86,9 @@ export function mediaType(picture) {
   return /^image\/(jpeg|png|webp)$/.test(picture.type) ? picture.type : 'application/octet-stream';
 }
 
-// Runs a model on a picture, a Blob. Resolves to {answer, bytes, elapsed}: the response
-// message as JSON, its size, and the seconds from the request to the whole answer.
+// Runs a model on a picture, which is a Blob. Resolves to {answer, bytes, elapsed}: the
+// response message as JSON, its size, and the seconds from the request to the complete
+// answer.
 export async function run(target, picture, parameters, signal) {
   const begin = performance.now();
   const text = await call(runUrl(target, parameters), {

@@ -1,34 +1,34 @@
-// The request that was just made, as commands for a shell and for Python.
+// Shows the last request as commands for a shell and for Python.
 
 import {mediaType, parseName, runUrl} from './api.js';
 import {make} from './dom.js';
 import {token} from './token.js';
 
-// Tiles whose boxes grow around those of one object. `side` is in pixels, or
-// "auto": the server chooses.
+// Returns the parameters of tiles. The boxes of one object are merged to a box that
+// encloses them. `side` is in pixels, or "auto" if the server chooses.
 export function tileParameters(side) {
   const size = side === 'auto' ? {} : {'tiles.width': side, 'tiles.height': side};
   return {...size, 'tiles.merge': 'GREEDY_NMM', 'tiles.match': 'IOS'};
 }
 
-// One word of a POSIX shell, whatever the text holds.
+// Returns any text as one word of a POSIX shell.
 export function shellQuote(text) {
   return /^[\w./:=@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-// A string literal of Python: JSON's are.
+// Returns a string literal of Python. JSON's literals are valid in Python.
 const pythonQuote = (text) => JSON.stringify(text);
 
-// A file's name that no program takes for an option.
+// Returns a file's name so that no program treats it as an option.
 const fileName = (name) => /^[-@]/.test(name) ? `./${name}` : name;
 
-// The gRPC port is the one after this page's, as it is by default.
+// By default, the gRPC port is the port after this page's port.
 function grpcAddress(location) {
   return `${location.hostname}:${location.port ? Number(location.port) + 1 : 8001}`;
 }
 
-// What commands need to reach this server, as this page does: the token, which is
-// named and not shown, and TLS.
+// Returns the parts of commands that give access to this server: TLS, and the name of a
+// variable with the token. The token itself is not shown.
 function accessFor(location) {
   const [tls, locked] = [location.protocol === 'https:', Boolean(token())];
   return {
@@ -39,8 +39,8 @@ function accessFor(location) {
   };
 }
 
-// `asked` is {target, picture, name, sample, options}: of `options`, those that the
-// commands have too: topK and heatMap, or scoreThreshold, tiles and crops.
+// Returns the commands for `asked`, which is {target, picture, name, sample, options}.
+// The commands use the options topK, heatMap, scoreThreshold, tiles and crops.
 export function commandsFor(asked, base, location) {
   const {target, picture, sample, options} = asked;
   const {id, version} = parseName(target.name);
@@ -99,7 +99,7 @@ export function commandsFor(asked, base, location) {
   ];
 }
 
-// Each command with a button that copies it; `copied` is told what was.
+// Returns each command with a button that copies it. `copied` is called with a message.
 export function renderCommands(commands, copied) {
   return commands.map(([name, text]) => {
     const code = make('pre', {tabindex: 0, 'aria-label': `${name} command`}, make('code', {}, text));
@@ -108,7 +108,7 @@ export function renderCommands(commands, copied) {
         await navigator.clipboard.writeText(text);
         copied(`The ${name} command was copied.`);
       } catch {
-        // Pages without TLS may not write to the clipboard: the user can.
+        // A page without TLS may not write to the clipboard, so the user copies the text.
         getSelection().selectAllChildren(code);
         copied(`The ${name} command is selected; copy it with Ctrl-C.`);
       }

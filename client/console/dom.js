@@ -1,8 +1,8 @@
-// Makes elements. Text from elsewhere only ever becomes text.
+// Makes elements. Text from other sources is always inserted as text, never as HTML.
 
 export const byId = (id) => document.getElementById(id);
 
-// Changes a text only where it differs, as changes are read aloud.
+// Changes a text only if it differs, because screen readers read changes aloud.
 export function say(id, text) {
   if (byId(id).textContent !== text) byId(id).textContent = text;
 }
@@ -19,7 +19,7 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-// A table with a caption; `rows` are arrays of what stands in the cells.
+// Makes a table with a caption. `rows` are arrays of the cells' contents.
 export function makeTable(caption, headings, rows) {
   return make('table', {},
       make('caption', {}, caption),
@@ -45,7 +45,7 @@ export function seconds(value) {
   return `${value.toFixed(value < 10 ? 2 : 0)} s`;
 }
 
-// "25–50 ms", or one value where both are the same; two digits say all that is known.
+// Returns for example "25–50 ms", or one value if both are equal. Values have two digits.
 export function secondsRange(range) {
   const last = range.to === Infinity ? range.from : range.to;
   const [unit, factor] = last < 0.001 ? ['µs', 1e6] : last < 1 ? ['ms', 1e3] : ['s', 1];

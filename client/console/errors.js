@@ -1,4 +1,4 @@
-// What a call ended with instead of an answer, and what its user can do about it.
+// The error of a call, and advice for the user.
 
 import {make} from './dom.js';
 
@@ -6,10 +6,11 @@ const CODES = ['OK', 'CANCELLED', 'UNKNOWN', 'INVALID_ARGUMENT', 'DEADLINE_EXCEE
   'ALREADY_EXISTS', 'PERMISSION_DENIED', 'RESOURCE_EXHAUSTED', 'FAILED_PRECONDITION', 'ABORTED',
   'OUT_OF_RANGE', 'UNIMPLEMENTED', 'INTERNAL', 'UNAVAILABLE', 'DATA_LOSS', 'UNAUTHENTICATED'];
 
-// Codes of errors that may be gone the next time, whether or not the server says when.
+// A later attempt may succeed after errors with these codes, even if the server does not
+// say when.
 const PASSING = ['UNKNOWN', 'DEADLINE_EXCEEDED', 'ABORTED', 'INTERNAL', 'UNAVAILABLE'];
 
-// What to do about errors with these reasons or, if none is named here, these codes.
+// Advice for errors with these reasons. If no reason matches, the code is used.
 const ADVICE = [
   ['Choose a JPEG, PNG or WebP picture.', 'IMAGE_FORMAT_UNSUPPORTED'],
   ['This picture is damaged: choose another.', 'IMAGE_DECODE_FAILED'],
@@ -26,12 +27,13 @@ const ADVICE = [
 const adviceFor = (name) => ADVICE.find(([, ...names]) => names.includes(name))?.[0];
 
 export class CallError extends Error {
-  // `status` is a google.rpc.Status in JSON, `http` the response's status, if any.
+  // `status` is a google.rpc.Status in JSON. `http` is the HTTP status, or 0 if there is
+  // none.
   constructor(status, http = 0, retryAfter = null) {
     super(status.message || 'no message');
     this.code = CODES[status.code] ?? `code ${status.code}`;
     this.http = http;
-    this.retryDelay = retryAfter;  // Seconds; null: nothing says when to try again.
+    this.retryDelay = retryAfter;  // Seconds. null: unknown.
     this.fields = [];
     for (const detail of Array.isArray(status.details) ? status.details : []) {
       const type = String(detail['@type']).split('.').pop();
@@ -44,14 +46,14 @@ export class CallError extends Error {
   }
 }
 
-// Without the name of the only picture.
+// Returns the text without the name of the only picture.
 const bare = (text) => text.replace(/^images\[0\](\.\w+)?: /, '');
 
-// A name in front, as of a model or a field, stays as it is.
+// Capitalises the first word, unless it is a name, such as a model's or a field's.
 const sentence = (text) => text.replace(/^[a-z](?=[a-z]*(\s|$))/, (c) => c.toUpperCase()) +
     (/[.!?]$/.test(text) ? '' : '.');
 
-// A button that waits as long as the error says.
+// Makes a button that is disabled for the time that the error says.
 function retryButton(error, retry) {
   const button = make('button', {type: 'button', onclick: retry});
   let left = Math.ceil(error.retryDelay ?? 0);
@@ -64,7 +66,8 @@ function retryButton(error, retry) {
   return button;
 }
 
-// What to do, then why, each once; `retry` is called by a button if that may help.
+// Shows the advice, then the reasons, without repetitions. If another attempt may help, a
+// button calls `retry`.
 export function renderError(error, retry) {
   const isNew = ({description = ''}) => !error.message.includes(bare(description));
   const fields = error.fields.filter(isNew);

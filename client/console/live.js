@@ -1,20 +1,20 @@
-// The models with their states, and what they do now, read from the server once a
-// second while the page is seen.
+// Shows the models, their states and their current load. Reads them from the server once
+// a second while the page is visible.
 
 import {listModels, parseName, readMetrics, titleOf} from './api.js';
 import {bytes, byId, make, say, seconds, secondsRange} from './dom.js';
 import {History, parseMetrics, total} from './metrics.js';
 import {token} from './token.js';
 
-const PERIOD = 1000;  // Milliseconds.
-const LIST_EVERY = 5;  // Readings.
-const SPAN = 30;  // Seconds that latencies are of.
+const PERIOD = 1000;  // In milliseconds.
+const LIST_EVERY = 5;  // The list is read once per this many readings.
+const SPAN = 30;  // Latencies cover this many seconds.
 const RATE_SPAN = 5;
-const POINTS = 60;  // Of a sparkline.
+const POINTS = 60;  // The points of a sparkline.
 
 const plain = (value) => value.toFixed(value < 10 && value % 1 ? 1 : 0);
 
-// What a tile shows: its name, how its value is found and how it is written.
+// Each tile has a name, a function that finds its value, and a function that formats it.
 const TILES = [
   ['Images/s', (h, m) => h.rate('items_total', {...m, outcome: 'ok'}, RATE_SPAN), plain],
   ['p50', (h, m) => h.quantile(0.5, 'request_duration_seconds', {...m, code: 'OK'}), secondsRange],
@@ -54,7 +54,7 @@ class Tile {
   draw() {
     const ratio = window.devicePixelRatio || 1;
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
-    this.canvas.width = width * ratio;  // Which clears it.
+    this.canvas.width = width * ratio;  // This also clears the canvas.
     this.canvas.height = height * ratio;
     const context = this.canvas.getContext('2d');
     context.scale(ratio, ratio);
@@ -73,7 +73,7 @@ class Tile {
   }
 }
 
-// One model's state, facts and tiles, or with no model the server's.
+// Shows the state, facts and tiles of one model, or of the server if there is no model.
 class Panel {
   constructor(tiles) {
     this.title = make('h3');
@@ -101,7 +101,7 @@ class Panel {
     ].filter(Boolean).join(' · ');
   }
 
-  // A model that has had no image in the span, and has none waiting, is one row.
+  // A model is shown as one row if it had no image in the time span and none is waiting.
   update(history, wanted) {
     this.element.classList.toggle('idle', Boolean(wanted.model) &&
         !history.growth('items_total', wanted) && !total(history.latest, 'queue_items', wanted));
@@ -110,7 +110,7 @@ class Panel {
 }
 
 export class LiveView {
-  // `onModels` is called with the list of models whenever it was read anew.
+  // Calls `onModels` with the list of models each time after it was read.
   constructor(onModels) {
     this.onModels = onModels;
     this.history = new History(SPAN);
@@ -150,8 +150,8 @@ export class LiveView {
     } catch (error) {
       const refused = ['UNAUTHENTICATED', 'PERMISSION_DENIED'].includes(error.code);
       say('connection', `${refused ? 'Refused' : 'No connection'}: ${error.message}`);
-      this.readings = 0;  // The list comes first when the server is back.
-      // Whoever is refused waits for another token: wake().
+      this.readings = 0;  // When the server is back, the list is read first.
+      // If the server refuses the token, this waits for another token: wake().
       resting = refused && used === token();
     }
     byId('connection').dataset.state = this.readings ? 'connected' : 'lost';

@@ -1,4 +1,4 @@
-// The page: a picture, a model that runs on it, the answer.
+// The page: it shows a picture, a model that runs on the picture, and the answer.
 
 import {watchAccess} from './access.js';
 import {RENDER, heatLayer, renderFacts, renderLegend, renderTiming} from './answers.js';
@@ -9,16 +9,17 @@ import {CallError, renderError} from './errors.js';
 import {LiveView} from './live.js';
 import {View} from './view.js';
 
-const LOWEST_SCORE = 0.05;  // Asked for; the slider chooses among these.
-const ANSWER_SEEN = 160;    // Pixels of the answer's height that are to be in view.
+const LOWEST_SCORE = 0.05;  // The request asks for these scores. The slider filters them.
+// At least this many pixels of the answer's height must be visible.
+const ANSWER_SEEN = 160;
 
 const view = new View(byId('view'), byId('drop'));
 let models = [];
 let picture = null;    // {blob, name, sample}
-let shown = 0;         // Counts pictures, so that a late one is not shown.
-let running = null;    // The AbortController of the request under way.
+let shown = 0;         // Counts pictures, so that a picture that loads late is not shown.
+let running = null;    // The AbortController of the running request.
 let answered = null;   // {asked, result, measured}
-let hidden = new Set();  // Class numbers that the legend has switched off.
+let hidden = new Set();  // The numbers of classes that the user has hidden in the legend.
 
 // ---- The picture ----
 
@@ -26,7 +27,8 @@ async function choose(blob, name, sample = null) {
   const turn = ++shown;
   picture = {blob, name: name || 'picture', sample};
   forget();
-  // Turned as its EXIF orientation says; null where the browser cannot show it.
+  // The picture is rotated as its EXIF orientation says. It is null if the browser cannot
+  // show it.
   const loaded = await createImageBitmap(blob).catch(() => null);
   if (turn !== shown) return;
   byId('empty').hidden = loaded !== null;
@@ -38,7 +40,8 @@ async function choose(blob, name, sample = null) {
   start();
 }
 
-// `tasks`: what the sample is for; a model for another one gives way to one for the first of them.
+// `tasks` are the tasks of the sample. If the selected model has another task, selects a
+// model for the first one.
 async function chooseSample(name, tasks) {
   if (!tasks.includes(selected()?.task)) {
     const model = modelFor(tasks[0]);
@@ -63,7 +66,7 @@ function takeFiles(files) {
 
 const selected = () => models.find((model) => model.name === byId('model').value);
 
-// What is asked for a task if nothing else is chosen.
+// Returns the model for a task if the user has not chosen one.
 function modelFor(task) {
   const ready = models.filter((model) => model.task === task && model.state === 'READY');
   return ready.find((model) => model.defaultForTask) ?? ready[0];
@@ -168,7 +171,7 @@ function setBusy(busy) {
   document.body.classList.toggle('busy', busy);
 }
 
-// Brings the answer into view, with the picture above it where both have room.
+// Scrolls to the answer. If there is room for both, the picture is visible too.
 function reveal() {
   const {top} = byId('result').getBoundingClientRect();
   const seen = top + Math.min(ANSWER_SEEN, byId('result').offsetHeight);
@@ -196,7 +199,8 @@ function showError(error, retry = start) {
   byId('commands').hidden = !shown.passes;
 }
 
-// Throws an Error if the answer holds none for the picture, or what cannot be drawn.
+// Throws an Error if the answer has no result for the picture, or a result that cannot be
+// drawn.
 function showAnswer(asked, measured) {
   const {timing, results: [result] = []} = measured.answer;
   if (!result) throw new Error('the answer has no result for the picture');
@@ -207,7 +211,7 @@ function showAnswer(asked, measured) {
   showResult(`, in ${seconds(measured.elapsed)}`);
 }
 
-// Draws the answer, again after each change of what is to be seen of it.
+// Draws the answer. Called again after each change of the settings for drawing.
 function showResult(time = '') {
   const {asked, measured, result} = answered;
   const drawn = RENDER[asked.task](result, {view, threshold: threshold(), hidden, heat: measured.heat});
@@ -218,7 +222,7 @@ function showResult(time = '') {
   showLegend(drawn.legend ?? []);
 }
 
-// Keeps the keyboard's place in it.
+// Shows the legend. The keyboard focus stays on the same class.
 function showLegend(entries) {
   const focused = document.activeElement?.dataset?.class;
   const legend = byId('legend');
@@ -241,7 +245,7 @@ function showCommands(asked) {
 
 // ---- What the user does ----
 
-// So that the same file, changed, can be chosen again.
+// Clearing the value allows choosing the same file again after it was changed.
 byId('file').addEventListener('click', () => { byId('file').value = ''; });
 byId('file').addEventListener('change', () => takeFiles(byId('file').files));
 for (const button of document.querySelectorAll('[data-sample]')) {

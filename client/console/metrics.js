@@ -4,11 +4,11 @@ const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)/;
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 const ESCAPES = {n: '\n', '"': '"', '\\': '\\'};
 
-const MANY = 20;  // Values from which a place within a bucket means something.
+const MANY = 20;  // With fewer values, a quantile is not interpolated.
 
 const number = (text) => text === '+Inf' ? Infinity : text === '-Inf' ? -Infinity : Number(text);
 
-// A map from each metric's name, without "sfmamba_", to [{labels, value}].
+// Returns a map from each metric's name, without "sfmamba_", to [{labels, value}].
 export function parseMetrics(text) {
   const metrics = new Map();
   for (const line of text.split('\n')) {
@@ -25,7 +25,8 @@ export function parseMetrics(text) {
   return metrics;
 }
 
-// Sums the metric over the samples whose labels contain `wanted`; null if there are none.
+// Returns the metric's sum over the samples whose labels contain `wanted`, or null if
+// there are none.
 export function total(metrics, name, wanted = {}) {
   let sum = null;
   for (const {labels, value} of metrics.get(name) ?? []) {
@@ -34,15 +35,16 @@ export function total(metrics, name, wanted = {}) {
   return sum;
 }
 
-// Readings of the last while, oldest first.
+// The readings of the last seconds, the oldest first.
 export class History {
-  // `span`: seconds that are kept.
+  // Readings are kept for `span` seconds.
   constructor(span) {
     this.span = span;
     this.readings = [];
   }
 
-  // `time` in seconds, ever later. What was read before the server's start is forgotten.
+  // `time` is in seconds and must not decrease. If the server has restarted, older
+  // readings are dropped.
   add(time, metrics) {
     const started = total(metrics, 'process_start_time_seconds');
     if (started !== this.started) this.readings = [];
@@ -55,14 +57,15 @@ export class History {
     return this.readings[this.readings.length - 1]?.metrics;
   }
 
-  // The first reading of the last `span` seconds, and the newest; null before there are two.
+  // Returns the first reading of the last `span` seconds and the newest. Returns null if
+  // there are fewer than two.
   window(span) {
     const newest = this.readings[this.readings.length - 1];
     const first = this.readings.find(({time}) => time >= newest.time - span - 0.5);
     return first && first !== newest ? {first, newest} : null;
   }
 
-  // How much the metric has grown in the last `span` seconds.
+  // Returns how much the metric has grown in the last `span` seconds.
   growth(name, wanted, span = this.span) {
     const window = this.window(span);
     if (!window) return null;
@@ -76,8 +79,9 @@ export class History {
     return growth === null ? null : growth / (window.newest.time - window.first.time);
   }
 
-  // Where the quantile of what a histogram counted lies, {from, to}: one value itself, few within
-  // a bucket, many at an estimate in it, as Prometheus has it; null where it counted nothing.
+  // Returns the range {from, to} of a histogram's quantile. A single value gives this
+  // value, few values give their bucket, and many give an estimate inside the bucket,
+  // like Prometheus. Returns null if there are no values.
   quantile(q, name, wanted) {
     const bounds = new Set((this.latest?.get(`${name}_bucket`) ?? []).map(({labels}) => labels.le));
     const buckets = [...bounds].map((le) => ({bound: number(le),

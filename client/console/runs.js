@@ -1,9 +1,9 @@
-// Masks and class maps: from COCO's compressed run lengths to coloured pixels.
+// Converts masks and class maps from COCO's compressed run lengths to coloured pixels.
 
-export const MAX_SIDE = 1280;  // Of what is drawn over a picture; larger ones are sampled.
+export const MAX_SIDE = 1280;  // Larger drawings are sampled to this size.
 
-// The lengths of a mask's runs, which go down its columns and start with zeros.
-// Throws an Error unless they cover the whole mask.
+// Returns the lengths of a mask's runs. Runs go down the columns and begin with unset
+// pixels. Throws an Error unless they cover the whole mask.
 export function decodeRuns({height = 0, width = 0, counts = ''}) {
   const runs = [];
   let total = 0;
@@ -18,7 +18,8 @@ export function decodeRuns({height = 0, width = 0, counts = ''}) {
       shift += 5;
     } while (bits & 32);
     if (bits & 16 && shift < 32) value |= -1 << shift;
-    if (runs.length > 2) value += runs[runs.length - 2];  // Differences, after the third.
+    // After the third, numbers are differences.
+    if (runs.length > 2) value += runs[runs.length - 2];
     if (value < 0) throw new Error('a mask has a negative run');
     runs.push(value);
     total += value;
@@ -29,25 +30,26 @@ export function decodeRuns({height = 0, width = 0, counts = ''}) {
   return runs;
 }
 
-// Easy to tell apart, on any picture.
+// These colours are easy to distinguish on any picture.
 const COLORS = [[18, 165, 160], [242, 142, 43], [139, 92, 246], [225, 87, 89], [124, 181, 24],
   [59, 130, 246], [236, 72, 153], [234, 179, 8], [6, 182, 212], [161, 98, 7], [22, 163, 74],
   [217, 140, 200]];
 
-// A colour for each class of an answer, [red, green, blue]: the first dozen all differ.
+// Returns a colour [red, green, blue] for each class of an answer. The first twelve
+// differ.
 export function colorsOf(classIds) {
   return new Map([...new Set(classIds)].map((id, i) => [id, COLORS[i % COLORS.length]]));
 }
 
-// Black or white, whichever is easier to read on the colour.
+// Returns black or white, whichever is easier to read on the colour.
 export function textOn([red, green, blue]) {
   const linear = [red, green, blue].map((value) => (value / 255) ** 2.2);
   return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] > 0.18 ? '#000' : '#fff';
 }
 
-// For each pixel of a picture, or of a smaller copy of it, which mask covers it.
+// Stores for each pixel of a picture, or of a smaller copy, which mask covers it.
 export class Layer {
-  // In pixels of the picture.
+  // The sizes are in pixels of the picture.
   constructor(width, height) {
     if (!(width > 0 && height > 0)) throw new Error(`the answer is of ${width} x ${height} pixels`);
     const scale = Math.min(1, MAX_SIDE / Math.max(width, height));
@@ -55,14 +57,14 @@ export class Layer {
     this.sourceHeight = height;
     this.width = Math.max(1, Math.round(width * scale));
     this.height = Math.max(1, Math.round(height * scale));
-    this.indices = new Uint16Array(this.width * this.height);  // 0: no mask.
-    this.columns = new Int32Array(width).fill(-1);  // Where a column is drawn, if at all.
+    this.indices = new Uint16Array(this.width * this.height);  // 0 means no mask.
+    this.columns = new Int32Array(width).fill(-1);  // Where a column is drawn, or -1.
     for (let x = 0; x < this.width; ++x) {
       this.columns[Math.floor((x + 0.5) * width / this.width)] = x;
     }
   }
 
-  // Writes `index` where the mask is set, over what is there.
+  // Writes `index` to the pixels of the mask, over earlier masks.
   paint(mask, index) {
     if (mask.width !== this.sourceWidth || mask.height !== this.sourceHeight) {
       throw new Error(`a mask is of ${mask.width} x ${mask.height} pixels, ` +
@@ -92,8 +94,8 @@ export class Layer {
     }
   }
 
-  // A canvas with each mask half-transparent and its outline in full; `colors` has one
-  // for each index, null for what is not shown.
+  // Returns a canvas with half-transparent masks and opaque outlines. `colors` has a
+  // colour for each index, or null if the mask is hidden.
   toCanvas(colors) {
     const canvas = new OffscreenCanvas(this.width, this.height);
     const context = canvas.getContext('2d');

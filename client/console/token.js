@@ -1,27 +1,27 @@
-// The token that this page sends with each call, if the server asks for one. It is
-// kept for this tab alone, and leaves it in a header only.
+// The token that this page sends with each call, if the server asks for one. It is stored
+// only for this tab and is sent only in a header.
 
 const KEY = 'token';
-const VISIBLE = /^[\x21-\x7e]+$/;  // What a header takes.
+const VISIBLE = /^[\x21-\x7e]+$/;  // The characters of a header.
 
-// Without a place to keep it, as some browsers have it, it lasts until a reload.
+// If the browser cannot store the token, it is lost when the page reloads.
 let memory = '';
 try {
   memory = sessionStorage.getItem(KEY) ?? '';
 } catch {
-  // Nothing is kept.
+  // No token is stored.
 }
 
 export const token = () => memory;
 
-// False, and nothing changes, if no header could hold it.
+// Returns false and changes nothing if a header cannot contain the text.
 export function setToken(text) {
   if (text && !VISIBLE.test(text)) return false;
   memory = text;
   try {
     text ? sessionStorage.setItem(KEY, text) : sessionStorage.removeItem(KEY);
   } catch {
-    // As above.
+    // The token is not stored.
   }
   return true;
 }

@@ -1,4 +1,4 @@
-// The picture and what is drawn over it.
+// Shows the picture and draws over it.
 
 import {css} from './dom.js';
 import {textOn} from './runs.js';
@@ -6,10 +6,10 @@ import {textOn} from './runs.js';
 const LABEL_FONT = '600 12px system-ui, sans-serif';
 const LABEL_HEIGHT = 18;
 const MAX_ENLARGEMENT = 3;
-const MAX_LABEL = 40;  // Characters.
+const MAX_LABEL = 40;  // In characters.
 
 export class View {
-  // Draws into `canvas`, as large as `frame`, the element around it, allows.
+  // Draws into `canvas`. It is as large as the element around it, `frame`, allows.
   constructor(canvas, frame) {
     this.canvas = canvas;
     this.frame = frame;
@@ -17,7 +17,7 @@ export class View {
     new ResizeObserver(() => this.draw()).observe(frame);
   }
 
-  // `picture`: an ImageBitmap, which is closed after use, or null for none.
+  // `picture` is an ImageBitmap, which is closed after use, or null.
   setPicture(picture) {
     this.picture?.close();
     this.picture = picture;
@@ -26,10 +26,10 @@ export class View {
   }
 
   removeOverlay() {
-    this.layer = null;  // A canvas of masks, stretched over the picture.
+    this.layer = null;  // A canvas with masks. It is stretched over the picture.
     this.boxes = [];    // {box, text, color}, in pixels of `size`.
-    this.size = null;   // {width, height} that the answer is of.
-    this.focus = -1;    // The box that is pointed at.
+    this.size = null;   // The {width, height} of the picture in the answer.
+    this.focus = -1;    // The highlighted box, or -1.
   }
 
   setOverlay({layer = null, boxes = [], size}) {
@@ -81,7 +81,8 @@ export class View {
       choose(entry);
       const [left, top] = [box.xMin * x, box.yMin * y];
       const [boxWidth, boxHeight] = [(box.xMax - box.xMin) * x, (box.yMax - box.yMin) * y];
-      context.lineWidth = 4;  // A dark rim, so that it is seen on any picture.
+      // A dark line around the box makes it visible on any picture.
+      context.lineWidth = 4;
       context.strokeStyle = 'rgba(0, 0, 0, 0.45)';
       context.strokeRect(left, top, boxWidth, boxHeight);
       context.lineWidth = 2;
@@ -97,7 +98,8 @@ export class View {
     context.globalAlpha = 1;
   }
 
-  // Above the box's corner, or lower where the picture ends or another label stands.
+  // Draws a label above the box's corner. It is lower at the picture's edge or if another
+  // label is there.
   drawLabel(context, place, text, color) {
     const short = text.length > MAX_LABEL ? `${text.slice(0, MAX_LABEL)}…` : text;
     const labelWidth = context.measureText(short).width + 10;
