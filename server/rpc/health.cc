@@ -149,7 +149,7 @@ void HealthService::SetServing(const std::string& name, bool serving) {
 bool HealthService::IsServing(const std::string& name) const {
   absl::MutexLock lock(&mu_);
   const auto found = serving_.find(name);
-  return found != serving_.end() && found->second;
+  return found != serving_.end() && found->second && !failed_;
 }
 
 void HealthService::SetNoneServing() {

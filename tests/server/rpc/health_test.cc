@@ -175,6 +175,7 @@ TEST_F(HealthTest, AfterFailNothingIsServingAgain) {
   service_.SetServing("new", true);
   for (const char* name : {"m", "new", "liveness"}) {
     EXPECT_EQ(Check(name), kNotServing) << name;
+    EXPECT_FALSE(service_.IsServing(name)) << name;
   }
   EXPECT_EQ(Check("other"), kUnknown);
 }
