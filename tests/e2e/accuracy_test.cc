@@ -1,7 +1,7 @@
-// Runs the default models in the real server on held-out pictures, so that no
-// change makes them worse unnoticed. models/recipe/make_held_out.py and
-// make_held_out_photographs.py make the sets. The expected figures are those of
-// the model cards.
+// Runs the default models in the real server on held-out pictures, so that a
+// change that makes the models worse is noticed. The scripts make_held_out.py
+// and make_held_out_photographs.py in models/recipe made these pictures. The
+// model cards state the expected figures.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -24,12 +24,13 @@ namespace sfmamba {
 namespace {
 
 constexpr char kSets[] = "tests/e2e/testdata/held_out";
-// The tolerance for rounding by other instruction sets: four of 192 pictures.
+// The tolerance of an accuracy, about four of 192 pictures. CPUs with other
+// instruction sets round differently.
 constexpr double kMargin = 0.02;
-// The tolerance for a reduced precision: 0.3 points, or one picture or object
-// if that is more.
+// The tolerance of an accuracy in a reduced precision. The tests allow a
+// difference of one picture or object if that is more.
 constexpr double kMarginOfReduced = 0.003;
-constexpr int kObjects = 165;  // In all scenes.
+constexpr int kObjects = 165;  // The number of objects in all scenes.
 
 // Returns the number after "<name>": in a line of JSON. Fails the test if there
 // is none.
@@ -46,7 +47,7 @@ double Member(const std::string& json, const std::string& name) {
   return value;
 }
 
-// Debian's Python, which has NumPy.
+// This is Debian's Python, for which NumPy is installed.
 constexpr char kPython[] = "/usr/bin/python3 ";
 
 bool HasScorer() {
@@ -70,11 +71,12 @@ void SetPrecision(const std::string& repository, const std::string& precision) {
   }
 }
 
-// Runs a server of the default models in a precision.
+// Runs a server with the default models in the given precision.
 class Models {
  public:
   explicit Models(const std::string& precision) {
-    // The server would not follow the link that a runfile is.
+    // Copies the models. Bazel provides them as symbolic links, which the
+    // server does not follow out of its repository.
     const std::string models =
         absl::StrCat(testing::TempDir(), "/models_", precision);
     std::filesystem::remove_all(models);
@@ -120,7 +122,7 @@ class Models {
   std::unique_ptr<ServerProcess> server_;
 };
 
-// Returns the part of a score that covers masks.
+// Returns the rest of the scorer's output from the figures for masks on.
 std::string OfMasks(const std::string& score) {
   const size_t mask = score.find("\"mask\"");
   EXPECT_NE(mask, std::string::npos) << score;
@@ -147,7 +149,8 @@ TEST_F(AccuracyTest, TheClassifierNamesThings) {
   EXPECT_NEAR(Member(report, "top5"), 0.979, kMargin);
 }
 
-// The expected classes are the answers of the complete EfficientNet-Lite0.
+// The expected classes are the answers of the full EfficientNet-Lite0, from
+// which this model was trained.
 TEST_F(AccuracyTest, TheClassifierOfPhotographsAgreesWithItsTeacher) {
   const std::string report = models_->Eval("photographs", "photographs");
   EXPECT_EQ(Member(report, "images"), 80);
@@ -182,19 +185,20 @@ TEST_F(AccuracyTest, TheDetectorsFiguresAreThoseOfPycocotools) {
   }
 }
 
-// The parameter is BF16 or INT8.
+// Tests a reduced precision. The test's parameter is BF16 or INT8.
 class ReducedPrecisionTest : public AccuracyTest,
                              public testing::WithParamInterface<std::string> {
  protected:
-  // Without the instructions, the server computes in fp32.
+  // Returns true if the CPU has the instructions for `precision`. If it lacks
+  // them, the server computes in fp32.
   static bool ProcessorHas(const std::string& precision) {
     return precision == "INT8"
                ? kernels::HasInt8()
                : kernels::HasAvx512Bf16() || kernels::HasAmxBf16();
   }
 
-  // Expects the number `name` to be nearly equal in the reports of fp32 and of
-  // the reduced precision.
+  // Expects that the number `name` differs by at most `margin` between the
+  // reports of fp32 and of the reduced precision.
   static void ExpectAlike(const std::string& fp32, const std::string& reduced,
                           const std::string& name, double margin) {
     EXPECT_NEAR(Member(reduced, name), Member(fp32, name), margin) << name;
@@ -227,7 +231,7 @@ TEST_P(ReducedPrecisionTest, IsAsGoodAsFp32) {
     ExpectAlike(objects, same_objects, figure,
                 std::max(kMarginOfReduced, 1.0 / kObjects));
   }
-  // The two models must not be the same.
+  // Equal results would mean that the server ignored the reduced precision.
   EXPECT_NE(objects, same_objects);
 }
 

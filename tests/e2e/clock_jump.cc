@@ -1,7 +1,7 @@
-// A library to preload. It shifts the process's wall clock by the offset in a
-// file, which the environment variable CLOCK_JUMP names. The offset is an
-// int64_t in nanoseconds. Waits until a time of the wall clock, such as
-// Abseil's, notice the jump. The steady clock is not affected.
+// A library to preload. It shifts the wall clock of its process. The
+// environment variable CLOCK_JUMP names a file with the offset, an int64_t in
+// nanoseconds. A wait until a time of the wall clock, for example one of
+// Abseil's, notices a change of the offset. The steady clock is not affected.
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,7 +23,8 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kSlice =
-    kSecond / 100;  // The delay until a wait notices a jump.
+    // A wait notices a jump of the clock after at most this delay.
+    kSecond / 100;
 
 using Syscall = long (*)(long number, ...);
 
@@ -33,7 +34,7 @@ Syscall RealSyscall() {
   return real;
 }
 
-// Returns the offset, or zero if there is no file.
+// Returns the offset in nanoseconds, or zero if there is no file.
 int64_t Offset() {
   static const std::atomic<int64_t>* const offset = [] {
     static const std::atomic<int64_t> none{0};
@@ -64,7 +65,8 @@ int64_t WallNow() {
   return Nanoseconds(now) + Offset();
 }
 
-// Waits on a futex until a time of the wall clock, in slices.
+// Waits on a futex until the time `end` of the wall clock. Wakes up every
+// kSlice to notice a jump of the clock.
 long WaitUntil(long address, long operation, long value, int64_t end) {
   const long wait = FUTEX_WAIT | (operation & FUTEX_PRIVATE_FLAG);
   while (true) {

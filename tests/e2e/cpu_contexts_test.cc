@@ -50,8 +50,8 @@ class Caller {
                          std::chrono::seconds(60));
     return stub_->Classify(&context, GreyRequest(grey), response);
   }
-  // Returns the scores of an image of one grey as bytes, or "" if the call
-  // fails.
+  // Returns the scores of a grey picture as bytes, or "" if the call fails. All
+  // pixels have the value `grey`.
   std::string Scores(int grey) {
     v1::ClassifyResponse response;
     if (!Classify(grey, &response).ok()) return "";
@@ -62,7 +62,8 @@ class Caller {
   const std::unique_ptr<v1::VisionService::Stub> stub_;
 };
 
-// Returns the answers of a server with one context, by grey.
+// Returns the scores that a server with one context computes. The index is the
+// pictures' grey value.
 std::vector<std::string> ExpectedScores(const std::string& repository) {
   ServerProcess server(
       {"--model_repository=" + repository, "--cpu_contexts=1"});

@@ -24,10 +24,10 @@ namespace {
 struct Picture {
   std::string name;
   std::string bytes;
-  int width, height;  // After orientation.
+  int width, height;  // The size after the EXIF orientation is applied.
 };
 
-// Pictures of each kind that is often handled wrongly.
+// Returns one picture of each kind that servers often handle wrongly.
 std::vector<Picture> Pictures() {
   const image::RgbImage gradient = server::Gradient(120, 80);
   std::string rgba, deep;
@@ -133,6 +133,7 @@ class DenseModelsTest : public testing::Test {
   }
 
   // Sends each picture alone, twice, and then all pictures in one request.
+  // Expects the same answers.
   template <typename Request>
   void ExpectSameAloneAndTogether(const Request& options) {
     Request all = options;
@@ -182,7 +183,8 @@ TEST_F(DenseModelsTest, DetectsTheSameAloneAndTogether) {
   request.mutable_params()->set_mask_encoding(v1::DetectParams::COCO_RLE);
   request.mutable_params()->set_max_detections(10);
   ExpectSameAloneAndTogether(request);
-  // The boxes are random, but there must be some.
+  // The weights are random, so the boxes have no meaning. But there must be
+  // ten.
   request.add_images()->set_encoded(
       server::EncodePng(server::Gradient(120, 80)));
   EXPECT_EQ(Answer(request).results(0).detections_size(), 10);

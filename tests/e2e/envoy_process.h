@@ -15,7 +15,7 @@ namespace sfmamba {
 // ports. Ends the test process if Envoy does not start. Thread-compatible.
 class EnvoyProcess {
  public:
-  // Whether deploy/setup.sh has installed Envoy.
+  // Returns true if deploy/setup.sh has installed Envoy.
   static bool IsInstalled();
 
   // Returns once Envoy considers the server healthy. The port tls_port() uses
@@ -25,15 +25,15 @@ class EnvoyProcess {
   EnvoyProcess(const EnvoyProcess&) = delete;
   EnvoyProcess& operator=(const EnvoyProcess&) = delete;
 
-  int port() const { return port_; }  // gRPC without TLS, and HTTP.
+  int port() const { return port_; }  // Serves gRPC without TLS, and HTTP.
   int tls_port() const { return tls_port_; }
-  std::string address() const;  // "127.0.0.1:port"
+  std::string address() const;  // Returns "127.0.0.1:port".
 
   bool IsRunning() const;
   int64_t peak_resident_bytes() const { return StatusBytes(pid_, "VmHWM:"); }
 
  private:
-  // Returns a gauge or counter of Envoy.
+  // Returns the value of Envoy's gauge or counter `name`.
   int64_t Stat(const std::string& name) const;
 
   pid_t pid_ = 0;

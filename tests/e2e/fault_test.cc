@@ -100,7 +100,7 @@ TEST(FaultTest, TenThousandIdleConnectionsKeepNobodyWaiting) {
     idle.emplace_back(server.port());
     idle.back().SendSome(Http2Preface());
   }
-  // A new client is served as well.
+  // The server also accepts a new connection.
   EXPECT_TRUE(server.WaitUntilServing());
   EXPECT_LT(server.resident_bytes(), before + 1024 * kMiB);
   ExpectAnswered(victim);
@@ -124,8 +124,8 @@ class ClockJumpTest : public testing::Test {
     offset_->fetch_add(by / absl::Nanoseconds(1));
   }
 
-  // Writes a program that starts the server with the library that moves its
-  // clock.
+  // Writes a script that starts the server with the library clock_jump, which
+  // shifts the server's wall clock.
   std::string Program() {
     const std::string program = testing::TempDir() + "/jumping_server.sh";
     const std::string here = std::filesystem::current_path();
@@ -141,8 +141,9 @@ class ClockJumpTest : public testing::Test {
   std::atomic<int64_t>* offset_;
 };
 
-// An image waits for its batch, and its call has a deadline, while the clock
-// jumps. By the wall clock, both would end at once or hours later.
+// The clock jumps while an image waits for its batch and its call has a
+// deadline. If the server measured these times with the wall clock, they would
+// end at once or hours later.
 TEST_F(ClockJumpTest, IsSeenByNoCall) {
   ServerProcess server(
       {"--model_repository=" +
@@ -155,9 +156,9 @@ TEST_F(ClockJumpTest, IsSeenByNoCall) {
   absl::Duration offset;
   for (const absl::Duration jump :
        {-absl::Hours(3), absl::Hours(30), -absl::Hours(20)}) {
-    // Abseil reads the clock for each time until it knows its own rate after
-    // half a second. After that, it reads the clock every two seconds. The jump
-    // falls in between.
+    // Abseil reads the system's clock on every call for the first half second,
+    // and then only every two seconds. In between, it computes the time itself.
+    // The clock jumps during such an interval.
     for (int i = 0; i < 3; ++i) {
       const auto before = client.Classify(Request({0}), absl::Seconds(20));
       EXPECT_TRUE(before.ok()) << before.status();
@@ -176,8 +177,8 @@ TEST_F(ClockJumpTest, IsSeenByNoCall) {
     Jump(jump);
     offset += jump;
     call.join();
-    // The log has a line of the other day at some time, so the clock really
-    // jumped.
+    // Waits until the log contains a line with the new day, which shows that
+    // the server's clock has jumped.
     const std::string day = absl::FormatTime(
         "\"ts\":\"%Y-%m-%d", absl::Now() + offset, absl::UTCTimeZone());
     WaitUntil(
@@ -189,8 +190,8 @@ TEST_F(ClockJumpTest, IsSeenByNoCall) {
         "the log to be of " + day);
     EXPECT_TRUE(server.WaitUntilServing()) << jump;
   }
-  // Periodic work continues, because the gauges are updated. A request counts
-  // until gRPC has released its call.
+  // The gauge reaches 0 only if periodic work still updates it. A request
+  // counts as in flight until gRPC has released its call.
   WaitUntil(
       [&] {
         return SumOf(Samples(HttpGet(server.metrics_port(), "/metrics")),
@@ -203,7 +204,8 @@ TEST_F(ClockJumpTest, IsSeenByNoCall) {
 
 class MemoryFaultTest : public testing::Test {
  protected:
-  // The device has memory for two images of the value 254, and for none of 253.
+  // The device's memory suffices for two images with the value 254, and for no
+  // image with the value 253.
   ServerProcess server_{
       {"--model_repository=" + WriteTinyModel("max_batch_size: 16")},
       "tests/e2e/faulty_server"};

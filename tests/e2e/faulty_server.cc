@@ -1,7 +1,8 @@
-// The server's command with an engine that has no GPU. Its device fails
-// permanently at the first picture whose first pixel is white. It has memory
-// for two pictures whose first pixel is 254, and for none of 253. A model with
-// nine classes never loads and reports an error.
+// The server's main program with a simulated device instead of a GPU. The
+// device fails permanently when it gets a picture whose first pixel is white.
+// Its memory suffices for two pictures whose first pixel is 254, and for no
+// picture whose first pixel is 253. Loading a model with nine classes logs an
+// error and never ends.
 
 #include <atomic>
 #include <iostream>

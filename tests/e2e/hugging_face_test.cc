@@ -1,5 +1,5 @@
-// Serves folders in Hugging Face's layout, with weights of the published
-// shapes, by a real server. No flag describes their contents.
+// Runs a real server on folders in Hugging Face's layout. Their weights have
+// the shapes of the published models. No flag describes the folders' contents.
 
 #include <algorithm>
 #include <filesystem>
@@ -35,7 +35,8 @@ namespace fs = std::filesystem;
 
 std::string Label(int class_id) { return absl::StrCat("class of ", class_id); }
 
-// Returns the short form of the published configurations, with labels.
+// Returns a config.json like the published ones, with labels and only the
+// needed fields.
 std::string ConfigJson(const model::ModelConfig& config) {
   const model::BackboneConfig& backbone = config.backbone;
   std::vector<std::string> labels;
@@ -53,7 +54,8 @@ std::string ConfigJson(const model::ModelConfig& config) {
       backbone.windows[1], absl::StrJoin(labels, ", "));
 }
 
-// Returns the tensors under their published names, with PyTorch's counters.
+// Returns random tensors under their published names. Includes the counters
+// that PyTorch stores for each BatchNorm.
 std::map<std::string, at::Tensor> PublishedTensors(
     const model::ModelConfig& config) {
   std::map<std::string, at::Tensor> tensors;
@@ -99,7 +101,7 @@ void WriteFolder(const fs::path& folder, const model::ModelConfig& config,
   }
 }
 
-// Writes a folder like timm's tools.
+// Writes a folder like the ones that timm exports.
 void WriteTimmFolder(const fs::path& folder, const model::ModelConfig& config) {
   std::vector<std::string> labels;
   for (int i = 0; i < config.num_classes; ++i) {
@@ -119,7 +121,8 @@ void WriteTimmFolder(const fs::path& folder, const model::ModelConfig& config) {
   WriteTensors(folder / "model.safetensors", DeterministicWeights(config));
 }
 
-// Returns the name of a VMamba tensor in the form for Transformers.
+// Returns the name that a VMamba tensor has in the Transformers version of
+// VMamba.
 std::string TransformersName(const std::string& key) {
   if (absl::StartsWith(key, "classifier.head.")) {
     return absl::StrReplaceAll(key, {{"classifier.", ""}});
@@ -137,7 +140,7 @@ std::string TransformersName(const std::string& key) {
                    {"dt_projs_weight", "dt_projs.weight"}});
 }
 
-// Writes a folder in VMamba's form for Transformers.
+// Writes a folder like the ones of the Transformers version of VMamba.
 void WriteVMambaFolder(const fs::path& folder,
                        const model::ModelConfig& config) {
   std::vector<std::string> labels;
@@ -165,7 +168,7 @@ fs::path NewFolder() {
   return folder;
 }
 
-// Returns a network that is in no table and small enough to load fast.
+// Returns a small network, which loads fast and is no published variant.
 model::ModelConfig Small() {
   model::ModelConfig config;
   config.backbone.dim = 16;
@@ -197,7 +200,8 @@ class HuggingFaceTest : public testing::Test {
     return model;
   }
 
-  // The logits of one normalized image and the labels, both by class.
+  // The answer for one normalized image. The class number is the index of both
+  // vectors.
   struct Answer {
     std::vector<float> logits;
     std::vector<std::string> labels;
@@ -226,8 +230,9 @@ class HuggingFaceTest : public testing::Test {
     return answer;
   }
 
-  // Expects the served logits to equal the reference of this network within
-  // 1e-5 of their spread. The labels must equal those of config.json.
+  // Expects that the served logits differ from the reference network's by at
+  // most 1e-5 of the logits' range. The labels must equal the ones in
+  // config.json.
   void ExpectServed(const std::string& id, const model::ModelConfig& config) {
     const at::Tensor images = DeterministicImages({2, 3, 224, 224});
     const Answer answer = Classify(id, images[0], config.num_classes);
@@ -267,7 +272,7 @@ TEST_P(PublishedShapesTest, AreServedAsTheyAre) {
   Start({"--model_repository=" + repository.string()});
   ExpectServed("net", config);
   server_.reset();
-  fs::remove_all(repository);  // It may take a gigabyte.
+  fs::remove_all(repository);  // The folder may take a gigabyte of disk space.
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PublishedShapesTest,
@@ -304,8 +309,8 @@ TEST_F(HuggingFaceTest, VMambasFoldersAreServedAsTheyAre) {
   fs::remove_all(repository);
 }
 
-// KServe's modelcar provides the folder as a link to another container's files.
-// Hugging Face's cache has links to blobs instead of files.
+// KServe's modelcar provides the model folder as a link to another container's
+// files. Hugging Face's cache contains links to files ("blobs").
 TEST_F(HuggingFaceTest, AFolderByItsNameMayBeALinkToLinks) {
   const fs::path folder = NewFolder();
   WriteFolder(folder / "blobs", Small());
@@ -323,7 +328,7 @@ TEST_F(HuggingFaceTest, AFolderByItsNameMayBeALinkToLinks) {
   ExpectServed("other", config);
 }
 
-// Uses the layout in which kubelet mounts a ConfigMap.
+// The folder has the layout in which kubelet mounts a ConfigMap.
 TEST_F(HuggingFaceTest, AReadOnlyFolderOfLinksToData) {
   const fs::path repository = NewFolder();
   const fs::path version = repository / "map/1";
@@ -347,7 +352,8 @@ TEST_F(HuggingFaceTest, AReadOnlyFolderOfLinksToData) {
   ExpectServed("flag", config);
 }
 
-// A bad folder reports its error and affects no other model.
+// A folder that cannot be served must report why and must not affect other
+// models.
 TEST_F(HuggingFaceTest, WhatCannotBeServedSaysWhy) {
   const fs::path repository = NewFolder();
   WriteFolder(repository / "good/1", Small());

@@ -55,7 +55,7 @@ class KserveProcessTest : public testing::Test {
     return Infer(request);
   }
 
-  // Returns the logits of the typed API by class.
+  // Returns the logits from the typed API. The class number is the index.
   std::vector<float> Logits(const v1::Image& image) {
     v1::ClassifyRequest request;
     request.set_model("tiny");

@@ -9,11 +9,11 @@ import threading
 import time
 
 SAMPLES = pathlib.Path('client/samples')
-PATIENCE = 60  # Seconds.
+PATIENCE = 60  # The time limit of each wait, in seconds.
 
 
 def wait_until(is_so):
-    """Polls until `is_so()` is true. AssertionError if that takes too long."""
+    """Polls until `is_so()` is true. Raises AssertionError if this takes longer than PATIENCE."""
     end = time.monotonic() + PATIENCE
     while not is_so():
         assert time.monotonic() < end, 'it does not come to pass'

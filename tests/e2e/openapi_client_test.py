@@ -1,6 +1,6 @@
-"""Tests a REST client that knows only what /openapi.json describes.
+"""Tests a REST client that knows only the description in /openapi.json.
 
-It builds each call from the description, and compares each answer with it.
+The client builds each call from the description and checks each answer against it.
 """
 
 import http.client
@@ -37,7 +37,9 @@ class Client:
         return response.status, answer, response.headers
 
     def call(self, name, body=None, content_type=None, **arguments):
-        """Calls an operation. Each answer, even an error, must match the description."""
+        """Calls an operation and returns its answer. Each answer, even an error, must match the
+        description.
+        """
         method, path, operation = self._operations[name]
         query = {}
         for parameter in operation.get('parameters', []):

@@ -1,6 +1,6 @@
 """Runs the commands of docs/clients.md with the real server and default models.
 
-Compares their output with the page.
+Compares the commands' output with the output that the page shows.
 """
 
 import doctest
@@ -13,7 +13,7 @@ import unittest
 from model_server import Server
 
 PAGE = pathlib.Path('docs/clients.md')
-PATIENCE = 60  # Seconds.
+PATIENCE = 60  # The time limit of each command, in seconds.
 
 
 def section(text, title):

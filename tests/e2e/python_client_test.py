@@ -1,4 +1,5 @@
-"""The Python client, installed from its wheel, beside the real server and the sfmamba command."""
+"""Tests the Python client, installed from its wheel, with the real server and the sfmamba command.
+"""
 
 import asyncio
 import csv
@@ -26,7 +27,7 @@ RENDER = SAMPLES / 'render_04.jpg'
 SCENE = SAMPLES / 'scene_01.jpg'
 STRANGERS = pathlib.Path('tests/testdata/strangers')
 SCENES = sorted(SAMPLES.glob('scene_*.jpg'))
-PATIENCE = 60  # Seconds. Detectors are slow on a busy machine.
+PATIENCE = 60  # The time limit of each call, in seconds. Detectors are slow on a busy machine.
 
 
 def setUpModule():
@@ -54,14 +55,14 @@ def setUpModule():
 
 
 def overlap(a, b):
-    """The intersection over union of two boxes."""
+    """Returns the intersection over union of two boxes."""
     low, high = np.maximum(a[:2], b[:2]), np.minimum(a[2:], b[2:])
     both = np.prod(np.maximum(high - low, 0))
     return both / (np.prod(a[2:] - a[:2]) + np.prod(b[2:] - b[:2]) - both)
 
 
 def command(verb, *files, **flags):
-    """What `sfmamba VERB --json` prints."""
+    """Returns what `sfmamba VERB --json` prints."""
     run = subprocess.run(
         ['client/sfmamba', verb, *map(str, files), '--json', f'--server={address}',
          *(f'--{name}={value}' for name, value in flags.items())],
@@ -70,7 +71,7 @@ def command(verb, *files, **flags):
 
 
 def assert_close(array, printed):
-    """The command prints six digits."""
+    """Asserts that the values equal the printed ones. The command prints six digits."""
     np.testing.assert_allclose(array, printed, rtol=1e-5)
 
 
@@ -190,7 +191,7 @@ class SyncTest(unittest.TestCase):
         parts = [(x, y, mosaic[y:y + height, x:x + width])
                  for y in (0, height // 2, height) for x in (0, width // 2, width)]
         parts.append((0, 0, mosaic))
-        found = []  # (score, class, box), best first.
+        found = []  # Elements are (score, class, box), best first.
         for x, y, part in parts:
             answer = self.client.detect(np.ascontiguousarray(part), timeout=PATIENCE)
             found += zip(answer.scores, answer.class_ids, answer.boxes + [x, y, x, y])
@@ -218,7 +219,7 @@ class SyncTest(unittest.TestCase):
         self.assertEqual(masks.dtype, bool)
         for box, mask in zip(answer.boxes, masks):
             rows, columns = np.nonzero(mask)
-            # The box may touch pixels at its edges.
+            # The pixels' rounded coordinates may exceed the box by one.
             self.assertGreaterEqual(columns.min() + 1, box[0])
             self.assertGreaterEqual(rows.min() + 1, box[1])
             self.assertLessEqual(columns.max(), box[2])
@@ -252,7 +253,7 @@ class SyncTest(unittest.TestCase):
                          [area['pixel_count'] for area in printed['areas']])
         whole = self.client.segment(mosaic, timeout=PATIENCE)
         self.assertTrue((answer.class_map != whole.class_map).any())
-        # A single window as large as the network's input has no effect.
+        # With a single window as large as the network's input, the result must be nearly the same.
         one = self.client.segment(mosaic, slide=sfmamba.Slide(320, 320), timeout=PATIENCE)
         self.assertLess(np.mean(one.class_map != whole.class_map), 1e-4)
 

@@ -35,8 +35,8 @@ std::string Frame(uint8_t type, uint8_t flags, uint32_t stream,
                       BigEndian(flags, 1), BigEndian(stream, 4), payload);
 }
 
-// A literal header field whose name and value have fewer than 127 bytes each
-// (RFC 7541, 6.2.2).
+// Encodes a header field that the receiver need not store (RFC 7541, 6.2.2).
+// Name and value must be shorter than 127 bytes.
 std::string Literal(absl::string_view name, absl::string_view value) {
   return absl::StrCat(BigEndian(0, 1), BigEndian(name.size(), 1), name,
                       BigEndian(value.size(), 1), value);
@@ -68,7 +68,8 @@ RawConnection::RawConnection(RawConnection&& other)
 
 bool RawConnection::Send(absl::string_view bytes, absl::Time end) {
   while (!bytes.empty()) {
-    // A peer that has closed the connection need not make room for more bytes.
+    // Also wakes up when the peer closes the connection, because a closed
+    // connection may never accept more bytes.
     pollfd ready = {fd_, POLLOUT | POLLRDHUP, 0};
     const auto left = absl::ToInt64Milliseconds(end - base::SteadyNow());
     const int limit = end == absl::InfiniteFuture()
@@ -136,7 +137,8 @@ std::string Http2Continuation(uint32_t stream, absl::string_view fields) {
 std::string Http2ShortHeaders(uint32_t stream, absl::string_view path,
                               bool is_first) {
   constexpr char kPost = '\x83', kHttp = '\x86', kLiteral = '\x40';
-  constexpr char kNewest = '\xbe';  // Index of the newest indexed field.
+  // The index of the field that was indexed last.
+  constexpr char kNewest = '\xbe';
   std::string fields = {kPost, kHttp};
   if (is_first) {
     for (const std::string& field :

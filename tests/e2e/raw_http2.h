@@ -10,11 +10,11 @@
 
 namespace sfmamba {
 
-// A TCP connection to 127.0.0.1 for arbitrary bytes. If `from` is given, it
-// comes from another address of the loopback device. Thread-compatible.
+// A TCP connection to 127.0.0.1 for arbitrary bytes. If `from` is given, the
+// connection comes from this address of the loopback device. Thread-compatible.
 class RawConnection {
  public:
-  // Sends nothing.
+  // Only connects.
   explicit RawConnection(int port, const std::string& from = "127.0.0.1");
   ~RawConnection();
   RawConnection(RawConnection&& other);
@@ -25,14 +25,16 @@ class RawConnection {
   // destroyed.
   int Release() { return std::exchange(fd_, -1); }
   // Blocks until the bytes are sent. Returns false if the peer has closed the
-  // connection, or if it accepts no more until `end`, in SteadyNow()'s time.
+  // connection. Also returns false if the peer does not accept all bytes until
+  // `end`, by SteadyNow().
   bool Send(absl::string_view bytes, absl::Time end = absl::InfiniteFuture());
   // Sends as many bytes as possible without blocking.
   void SendSome(absl::string_view bytes);
   // Reads and discards the bytes that have arrived. Returns false if the peer
   // has closed the connection.
   bool Discard();
-  // Waits for a byte. Returns false if the peer closes the connection instead.
+  // Waits until a byte arrives. Returns false if the peer closes the connection
+  // first.
   bool WaitForByte();
   // Waits until the peer closes the connection.
   void WaitForEnd();
@@ -54,16 +56,17 @@ class RawConnection {
 std::string Http2Preface(uint32_t window = 65535);
 // Returns the frame that starts a gRPC call.
 std::string Http2Headers(uint32_t stream, absl::string_view path);
-// Starts a gRPC call in as few bytes as possible. The first call of a
-// connection, `is_first`, makes the server index its headers. Later calls refer
-// to them (RFC 7541, 6.1).
+// Returns frames that start a gRPC call in as few bytes as possible. If
+// `is_first`, the server stores the headers. The frames of later calls on the
+// connection only refer to them (RFC 7541, 6.1).
 std::string Http2ShortHeaders(uint32_t stream, absl::string_view path,
                               bool is_first);
-// Returns HEADERS that frames of Http2Continuation() continue. `fields` are
-// encoded by RFC 7541.
+// Returns a HEADERS frame whose header list is continued by the frames of
+// Http2Continuation(). `fields` is encoded as in RFC 7541.
 std::string Http2HeadersPart(uint32_t stream, absl::string_view fields);
 std::string Http2Continuation(uint32_t stream, absl::string_view fields);
-// Returns the frames of a gRPC message, which ends the call if `is_end`.
+// Returns the frames of a gRPC message. If `is_end`, they also end the client's
+// side of the call.
 std::string Http2Message(uint32_t stream, absl::string_view message,
                          bool is_end = true);
 std::string Http2Reset(uint32_t stream);

@@ -9,9 +9,9 @@
 
 namespace sfmamba {
 
-// A polite caller over REST beside an attack. It classifies a picture with the
-// model "tiny" every `interval`, one after another. Each call has its own
-// connection and a deadline of five seconds.
+// A polite caller over REST that runs during an attack. It classifies a picture
+// with the model "tiny" every `interval`, but never two at a time. Each call
+// has its own connection and a deadline of five seconds.
 class RestVictim {
  public:
   // Calls `port` of 127.0.0.1.
@@ -27,7 +27,7 @@ class RestVictim {
 
   absl::Notification stop_;
   Victim::Count count_;  // Used by thread_ until it ends.
-  std::thread thread_;   // Last: it uses everything above.
+  std::thread thread_;   // The last member, because the thread uses all others.
 };
 
 }  // namespace sfmamba

@@ -15,7 +15,7 @@ import sfmamba
 from sfmamba import _messages
 
 RENDERS = [f'client/samples/render_0{number}.jpg' for number in range(1, 7)]
-PATIENCE = 60  # Seconds.
+PATIENCE = 60  # The time limit of each wait, in seconds.
 
 
 class Server:
@@ -108,7 +108,8 @@ class RestartTest(unittest.TestCase):
             client.classify(picture)
             self.assertFalse(client.health())
 
-    # With a pushback of 0, gRPC did not retry, and the call waited for its deadline.
+    # A regression test. With a pushback of 0, gRPC did not retry and the call waited until its
+    # deadline.
     def test_grpcs_own_retries_are_not_held_up(self):
         server = Server(self, '--drain_delay=0s')
         policy = {'maxAttempts': 5, 'initialBackoff': '0.01s', 'maxBackoff': '0.1s',
@@ -127,7 +128,7 @@ class RestartTest(unittest.TestCase):
             with self.assertRaises(grpc.RpcError) as raised:
                 while True:
                     classify(request, timeout=PATIENCE)
-        # gRPC cancels a call that crosses the GOAWAY on its way.
+        # If the server's GOAWAY and a new call cross on the way, gRPC cancels the call.
         self.assertIn(raised.exception.code(),
                       (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED))
 

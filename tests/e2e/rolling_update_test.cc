@@ -1,5 +1,6 @@
-// Tests a rolling update under load, like that of Kubernetes. Servers of a new
-// version start beside the old ones, which then stop. No call may be lost.
+// Tests a rolling update under load, as in Kubernetes. Servers of a new version
+// start while the old ones still run. Then the old ones stop. No call may be
+// lost.
 
 #include <arpa/inet.h>
 #include <signal.h>
@@ -27,7 +28,8 @@
 namespace sfmamba {
 namespace {
 
-constexpr absl::Duration kPause = absl::Milliseconds(3);  // Between two calls.
+// The pause between two calls.
+constexpr absl::Duration kPause = absl::Milliseconds(3);
 constexpr absl::Duration kDeadline = absl::Seconds(20);
 
 v1::ClassifyRequest GreyRequest() {
@@ -41,7 +43,7 @@ v1::ClassifyRequest GreyRequest() {
   return request;
 }
 
-// Returns a port without a listener.
+// Returns a port on which no server listens.
 int FreePort() {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = {};
@@ -74,7 +76,8 @@ class Load {
   }
 
   int answered() const { return answered_.load(); }
-  // The errors of calls that did not end with OK. Call it after Stop().
+  // Returns the errors of calls that did not end with OK. May be called only
+  // after Stop().
   const std::vector<std::string>& lost() const { return lost_; }
 
  protected:
@@ -108,9 +111,9 @@ class UnaryLoad : public Load {
   const v1::ClassifyRequest request_ = GreyRequest();
 };
 
-// Keeps four requests in flight on a stream. When the server sends a notice
-// that it drains, no more requests go to this stream. Requests without an
-// answer, or with UNAVAILABLE, are sent again on the next stream.
+// Keeps four requests in flight on a stream. When the server announces that it
+// drains, sends no more requests on this stream. Requests that got no answer or
+// UNAVAILABLE are sent again on the next stream.
 class StreamLoad : public Load {
  public:
   explicit StreamLoad(client::VisionClient* client) : client_(client) {}
@@ -152,7 +155,7 @@ class StreamLoad : public Load {
     return stream_->Send(message);
   }
 
-  // Sends no more requests on this stream and takes the answers that still
+  // Ends the sending side of this stream and reads the answers that still
   // arrive.
   void Leave() {
     stream_->SendNoMore();
@@ -163,12 +166,12 @@ class StreamLoad : public Load {
     stream_ = nullptr;
   }
 
-  // Returns false if the answer is a notice.
+  // Processes a message from the server. Returns false if it announces a drain.
   bool Take(const v1::StreamPredictResponse& answer) {
     if (answer.has_notice()) return false;
     if (answer.has_error() &&
         answer.error().code() == int(absl::StatusCode::kUnavailable)) {
-      return true;  // It stays open and is sent again.
+      return true;  // The request stays in open_ and is sent again.
     }
     if (answer.has_error()) Lost(answer.error().message());
     if (open_.erase(answer.correlation_id()) != 1) {
@@ -181,12 +184,12 @@ class StreamLoad : public Load {
   client::VisionClient* const client_;
   const v1::ClassifyRequest request_ = GreyRequest();
   std::unique_ptr<client::PredictStream> stream_;
-  std::map<std::string, bool> open_;  // Ids of requests without an answer.
+  std::map<std::string, bool> open_;  // The ids of requests without an answer.
   int last_ = 0;
 };
 
-// Uses one connection as long as it gets answers. After a 503 or the end of the
-// connection, it switches to the next server.
+// Keeps one connection as long as the server answers. After a 503, or when the
+// connection ends, connects to the next server.
 class RestLoad : public Load {
  public:
   explicit RestLoad(const std::vector<int>& ports) {
@@ -265,7 +268,7 @@ TEST(RollingUpdateTest, NoCallIsLost) {
   EXPECT_GT(AnsweredBy(*first), 0);
   EXPECT_GT(AnsweredBy(*second), 0);
 
-  // An old server starts to stop while a new server starts.
+  // One old server gets SIGTERM while a new server starts.
   first->Signal(SIGTERM);
   std::vector<std::string> new_flags = flags;
   new_flags.push_back(absl::StrCat("--port=", new_port));
@@ -282,7 +285,7 @@ TEST(RollingUpdateTest, NoCallIsLost) {
       },
       "calls to the new server");
 
-  // The other old server stops, and its calls continue elsewhere.
+  // The second old server gets SIGTERM. Its calls continue on the new server.
   second->Signal(SIGTERM);
   each_has(20);
   EXPECT_EQ(second->Wait(), 0) << second->output();

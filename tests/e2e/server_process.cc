@@ -38,7 +38,7 @@ num_classes: 5
 input { size: 64 }
 )";
 
-// The start of both dense models' configurations.
+// The common beginning of the detector's and the segmenter's configuration.
 constexpr char kDenseConfig[] = R"(
 num_classes: 5
 backbone {
@@ -52,7 +52,7 @@ backbone {
 input { short_side: 64 long_side: 96 }
 )";
 
-// Returns the configuration above, to make weights for it.
+// Returns the configuration of WriteTinyModel(), for which weights are made.
 model::ModelConfig TinyModel() {
   model::ModelConfig config = *model::VariantConfig("custom");
   config.backbone.dim = 16;
@@ -182,7 +182,8 @@ bool ServerProcess::WaitUntilServing() {
 
 bool ServerProcess::WaitForLog(absl::string_view text) {
   const auto decided = [this, text]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    // Waits for the whole line, so that the text after `text` is there as well.
+    // Waits for the end of the line, so that the caller can also read what
+    // follows `text` on it.
     const size_t found = output_.find(text.data(), 0, text.size());
     return ended_ || (found != std::string::npos &&
                       output_.find('\n', found) != std::string::npos);

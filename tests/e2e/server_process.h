@@ -14,8 +14,8 @@
 
 namespace sfmamba {
 
-// Returns the value of a line of /proc/<pid>/status in kibibytes, such as
-// "VmRSS:", converted to bytes. 0 if there is no such line.
+// Returns a value from /proc/<pid>/status in bytes. `key` is the beginning of
+// its line, such as "VmRSS:". Returns 0 if there is no such line.
 int64_t StatusBytes(pid_t pid, absl::string_view key);
 
 // Writes a model repository to a new folder below the test's folder. Its model
@@ -24,9 +24,9 @@ int64_t StatusBytes(pid_t pid, absl::string_view key);
 // process if writing fails.
 std::string WriteTinyModel(const std::string& batching = "");
 
-// Adds a detector "finder" and a segmenter "painter" with five classes and
-// inputs of up to 64 x 96 pixels. They have no weights, so the server needs
-// --random_init.
+// Adds a detector "finder" and a segmenter "painter" to the repository. They
+// have five classes and inputs of up to 64 x 96 pixels. They have no weights,
+// so the server must be started with --random_init.
 void AddRandomDenseModels(const std::string& repository);
 
 // Runs a real server in a separate process, on free ports of 127.0.0.1 unless
@@ -35,35 +35,38 @@ void AddRandomDenseModels(const std::string& repository);
 // Thread-compatible.
 class ServerProcess {
  public:
-  // `binary` is a runfile. If `log` is not empty, the constructor waits for a
-  // line with it instead, and there are no ports.
+  // `binary` is the path of a runfile. If `log` is not empty, the constructor
+  // only waits until the server logs a line that contains `log`. The server's
+  // ports are then unknown.
   explicit ServerProcess(const std::vector<std::string>& flags,
                          const std::string& binary = "server/sfmamba_server",
                          absl::string_view log = "");
   ~ServerProcess();
 
-  // 0 if it never listened.
+  // Returns the port of gRPC, or 0 if the server never listened.
   int port() const { return port_; }
   int http_port() const { return http_port_; }
   int metrics_port() const { return metrics_port_; }
-  std::string address() const;  // "127.0.0.1:port"
+  std::string address() const;  // Returns "127.0.0.1:port".
 
-  // Returns false if the server ends, or is not healthy within a minute.
+  // Waits until the server is healthy. Returns false if the server ends first,
+  // or if this takes more than a minute.
   bool WaitUntilServing();
   // Blocks until the output contains `text`. Returns false if the output ends
   // before.
   bool WaitForLog(absl::string_view text) ABSL_LOCKS_EXCLUDED(mu_);
 
   void Signal(int signal);
-  // Waits for the end. Returns the exit code, or 128 plus the fatal signal.
+  // Waits until the server has ended. Returns its exit code, or 128 plus the
+  // number of the signal that ended it.
   int Wait();
 
-  // The current and the maximum resident memory in bytes. 0 once the server has
-  // ended.
+  // Return the current and the maximum resident memory in bytes, or 0 if the
+  // server has ended.
   int64_t resident_bytes() const { return StatusBytes(pid_, "VmRSS:"); }
   int64_t peak_resident_bytes() const { return StatusBytes(pid_, "VmHWM:"); }
 
-  // The first MiB of its output so far.
+  // Returns what the server has printed so far, but at most the first MiB.
   std::string output() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -77,7 +80,8 @@ class ServerProcess {
 
   mutable absl::Mutex mu_;
   std::string output_ ABSL_GUARDED_BY(mu_);
-  bool ended_ ABSL_GUARDED_BY(mu_) = false;  // No more output will come.
+  // Set when no more output will come.
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;
   std::thread reader_;
 };
 

@@ -1,4 +1,4 @@
-// Tests a real server process: its exit codes, and how its clients are affected
+// Tests a real server process. Tests its exit codes, and what its clients see
 // when it stops.
 
 #include "tests/e2e/server_process.h"
@@ -59,12 +59,13 @@ grpc::Status Classify(v1::VisionService::Stub& stub, int grey,
 constexpr char kServer[] = "server/sfmamba_server";
 constexpr char kFaultyServer[] = "tests/e2e/faulty_server";
 
-// Runs the server until it ends by itself.
+// Runs the server until it ends by itself. Returns its exit code.
 int ExitCode(const std::vector<std::string>& flags, std::string* output,
              const std::string& binary = kServer) {
   ServerProcess server(flags, binary);
   const int code = server.Wait();
-  server.WaitForLog("\n\n\n");  // Waits until all of its output is read.
+  // Never logged, so this waits for the end of the output.
+  server.WaitForLog("\n\n\n");
   *output = server.output();
   return code;
 }
@@ -96,8 +97,9 @@ TEST(ServerProcessTest, ACallerAloneIsAnswered) {
   EXPECT_GE(server.peak_resident_bytes(), server.resident_bytes());
 }
 
-// Each client is the only one of the process, so gRPC's threads end with the
-// client. One of these threads must not destroy the client.
+// gRPC stops its threads when the last client of a process ends. Here each
+// client is the only one. A client must not be destroyed on one of these
+// threads.
 TEST(ServerProcessTest, ClientsComeAndGo) {
   ServerProcess server({"--model_repository=" + WriteTinyModel()});
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();
@@ -113,8 +115,9 @@ TEST(ServerProcessTest, ClientsComeAndGo) {
   }
 }
 
-// Clients that call without pause. Each stops at the first UNAVAILABLE or at a
-// call that a GOAWAY cancels, like a client that has other servers.
+// Runs clients that call without pause. A client stops when a call fails with
+// UNAVAILABLE, or when a GOAWAY cancels a call. A client that knows other
+// servers would then switch to another one.
 class Load {
  public:
   Load(const ServerProcess& server, int clients) : running_(clients) {
@@ -139,7 +142,7 @@ class Load {
     }
   }
   int answered() const { return answered_.load(); }
-  // Codes other than OK and those with which a client stops.
+  // Returns the errors of calls, without the errors that make a client stop.
   std::vector<std::string> wrong() {
     absl::MutexLock lock(&mu_);
     return wrong_;
@@ -155,7 +158,8 @@ class Load {
         answered_.fetch_add(1);
         continue;
       }
-      // gRPC 1.51 cancels a call that crosses the GOAWAY on its way.
+      // If the server's GOAWAY and a new call cross on the way, gRPC 1.51
+      // cancels the call.
       if (status.error_code() != grpc::StatusCode::UNAVAILABLE &&
           status.error_code() != grpc::StatusCode::CANCELLED) {
         absl::MutexLock lock(&mu_);
@@ -193,7 +197,7 @@ TEST(ServerProcessTest, SigtermUnderLoadLosesNothing) {
   ASSERT_TRUE(watch->Read(&response));
   EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
   const int before = load.answered();
-  load.WaitForAnswers(4);  // It still serves.
+  load.WaitForAnswers(4);  // The server must still answer.
   EXPECT_GE(load.answered(), before + 4);
   EXPECT_FALSE(watch->Read(&response));
   EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
@@ -226,8 +230,8 @@ TEST(ServerProcessTest, ACallBeyondTheDrainTimeoutIsCancelledAndTheCodeIs6) {
   EXPECT_FALSE(status.ok());
 }
 
-// A batch takes many seconds, because its pictures are large and it has one
-// thread.
+// A batch takes many seconds, because its pictures are large and the server has
+// only one compute thread.
 TEST(ServerProcessTest, ABatchThatOutlivesTheDrainEndsWithTheProcess) {
   const std::string version = testing::TempDir() + "/slow/painter/1";
   std::filesystem::create_directories(version);
@@ -252,7 +256,8 @@ TEST(ServerProcessTest, ABatchThatOutlivesTheDrainEndsWithTheProcess) {
     v1::VisionService::NewStub(Connect(server))
         ->Segment(&context, request, &response);
   });
-  // The image is in the batch once it is submitted and no longer waits.
+  // The images are in a batch when they are admitted and no image waits any
+  // more.
   const auto sum = [&server](const char* name) {
     return SumOf(Samples(HttpGet(server.metrics_port(), "/metrics")), name, {});
   };

@@ -41,8 +41,8 @@ v1::ClassifyRequest GreyRequest() {
   return request;
 }
 
-// Standard error is read only until the server listens. The reader ends with
-// the server.
+// The reader of the server's standard error stops reading once the server
+// listens. The reader ends with the server.
 TEST(StopTest, AnUnreadLogStopsNobody) {
   const std::string program = Program("unread.sh", R"(
 exec 2> >(python3 -c 'import fcntl; fcntl.fcntl(0, 1031, 4096)'
@@ -57,7 +57,7 @@ exec server/sfmamba_server "$@"
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();
   auto stub = v1::VisionService::NewStub(grpc::CreateChannel(
       server.address(), grpc::InsecureChannelCredentials()));
-  // The log is longer than the pipe accepts.
+  // The server's log becomes longer than the pipe's buffer.
   for (int i = 0; i < 200; ++i) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() +
@@ -68,13 +68,13 @@ exec server/sfmamba_server "$@"
     ASSERT_TRUE(status.ok()) << i << ": " << status.error_message();
   }
   EXPECT_NE(HttpGet(server.metrics_port(), "/metrics"), "");
-  stub = nullptr;  // An idle client would notice the end late.
+  stub = nullptr;  // An idle client would delay the server's end.
   server.Signal(SIGTERM);
   EXPECT_EQ(server.Wait(), 0);
 }
 
-// A closing terminal sends SIGHUP more than once. systemd sends it with
-// SIGTERM.
+// A terminal that closes sends SIGHUP more than once. systemd can send SIGHUP
+// together with SIGTERM.
 TEST(StopTest, SighupDrains) {
   ServerProcess server(
       {"--model_repository=" + WriteTinyModel(), "--drain_delay=1s"});
@@ -102,7 +102,8 @@ TEST(StopTest, NohupKeepsItRunning) {
   EXPECT_EQ(server.Wait(), 0) << server.output();
 }
 
-// The other end of the pipe is open once the server reads it.
+// Opening the pipe for writing succeeds only when the server has opened it for
+// reading.
 TEST(StopTest, SigtermEndsAServerWhoseConfigurationDoesNotCome) {
   const std::string program = Program("unwritten.sh", R"(
 pipe=$TEST_TMPDIR/config.pipe
@@ -119,7 +120,8 @@ exit $status
   EXPECT_EQ(server.Wait(), 128 + SIGTERM) << server.output();
 }
 
-// Many large batches with unknown times are measured for minutes.
+// The model allows large batches whose times are unknown, so measuring them
+// takes minutes.
 TEST(StopTest, SigtermEndsTheMeasuringOfAModel) {
   ServerProcess server(
       {"--model_repository=" + WriteTinyModel("max_batch_size: 4096"),
@@ -131,7 +133,7 @@ TEST(StopTest, SigtermEndsTheMeasuringOfAModel) {
   EXPECT_EQ(server.output().find("\"serving\""), std::string::npos);
 }
 
-// A model with nine classes never finishes loading.
+// In this server, a model with nine classes never finishes loading.
 TEST(StopTest, SigtermEndsALoadThatCannotBeInterrupted) {
   const std::string repository = testing::TempDir() + "/stuck";
   std::filesystem::create_directories(repository + "/stuck/1");
@@ -144,7 +146,8 @@ TEST(StopTest, SigtermEndsALoadThatCannotBeInterrupted) {
   EXPECT_EQ(server.Wait(), 6) << server.output();
 }
 
-// A client sends a call and reads nothing, not even the answer.
+// A client sends a call and reads nothing, so the server cannot deliver its
+// answer.
 TEST(StopTest, AStuckPeerDoesNotKeepItFromEnding) {
   ServerProcess server({"--model_repository=" + WriteTinyModel(),
                         "--drain_delay=0s", "--drain_timeout=0.5s"});

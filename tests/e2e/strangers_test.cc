@@ -27,7 +27,8 @@ namespace sfmamba {
 namespace {
 
 constexpr char kFolder[] = "tests/testdata/strangers/";
-constexpr float kClose = 0.01;  // Tolerance for the logits of other decoders.
+// The tolerance for logits if a decoder rounds differently.
+constexpr float kClose = 0.01;
 
 struct Stranger {
   std::string file, kind;
@@ -52,8 +53,8 @@ std::vector<Stranger> Strangers() {
   return strangers;
 }
 
-// Returns a copy of the models, because the server does not follow links out of
-// its repository.
+// Returns the path of a copy of the models. The server does not follow links
+// out of its repository.
 std::string Models() {
   const std::string folder = absl::StrCat(testing::TempDir(), "/models");
   std::filesystem::remove_all(folder);

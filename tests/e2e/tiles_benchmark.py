@@ -31,11 +31,11 @@ from PIL import Image
 import sfmamba
 
 WIDTH, HEIGHT = 4000, 3000
-TILES = sfmamba.Tiles(width=800, height=900, whole=False)  # 6 x 4.
-LARGEST = sfmamba.Tiles(width=500, height=500, overlap=0.1)  # 63 tiles and the picture.
+TILES = sfmamba.Tiles(width=800, height=900, whole=False)  # 6 x 4 tiles.
+LARGEST = sfmamba.Tiles(width=500, height=500, overlap=0.1)  # 63 tiles and the whole picture.
 DETECTOR, CLASSIFIER = 'everyday_detector', 'everyday'
 SAMPLES = pathlib.Path('client/samples')
-SECONDS = 15  # For each number of callers.
+SECONDS = 15  # The duration of each measurement of latencies.
 
 
 def jpeg(pixels):
@@ -65,9 +65,11 @@ def cut(picture):
 
 
 def measure(ways, rounds):
-    """Prints the median time of each way, also relative to the first. The ways run in turn."""
+    """Prints the median time of each way, in seconds and relative to the first way. The ways take
+    turns.
+    """
     seconds = {name: [] for name in ways}
-    for _ in range(rounds + 1):  # The first warms up.
+    for _ in range(rounds + 1):  # The first round warms up.
         for name, way in ways.items():
             begin = time.perf_counter()
             way()
@@ -122,8 +124,8 @@ def compare_crops(client, size, rounds):
 
 
 def classify(address):
-    """Calls four times per second. Returns the number of answers and of failures, and the
-    median and the longest latency.
+    """Calls Classify four times per second. Returns the number of answers, the number of failures,
+    the median latency and the longest latency.
     """
     picture = (SAMPLES / 'render_04.jpg').read_bytes()
     taken, failed = [], 0

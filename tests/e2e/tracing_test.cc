@@ -94,8 +94,8 @@ class TracingProcessTest : public testing::Test {
     return Samples(HttpGet(server_->metrics_port(), "/metrics"))[name];
   }
 
-  // Returns the trace's spans by name, once its span "rpc" has arrived. That
-  // span is exported last.
+  // Waits until the trace's span "rpc" has arrived, which is exported last.
+  // Returns the trace's spans by name.
   std::multimap<std::string, json> SpansOf(int number) {
     std::multimap<std::string, json> found;
     WaitUntil(
@@ -124,7 +124,7 @@ class TracingProcessTest : public testing::Test {
     for (const char* name : {"decode", "queue", "inference", "postprocess"}) {
       EXPECT_EQ(spans.count(name), kImages) << name;
     }
-    std::map<std::string, json> batches;  // By span.
+    std::map<std::string, json> batches;  // The keys are span ids.
     for (const auto& [name, span] : spans) {
       if (name == "batch") batches[span["spanId"]] = span;
       if (name == "rpc") continue;

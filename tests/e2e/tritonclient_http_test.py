@@ -227,7 +227,7 @@ class TritonClientHttpTest(unittest.TestCase):
             numpy.testing.assert_array_equal(answer.as_numpy('logits')[0], expected[i % 10])
 
     def value_of(self, name, **labels):
-        """Returns the sum of the metric's series with these labels."""
+        """Returns the sum of the metric over all series that have these labels."""
         connection = http.client.HTTPConnection(self.server.http_address, timeout=PATIENCE)
         connection.request('GET', '/metrics')
         text = connection.getresponse().read().decode()
@@ -239,7 +239,7 @@ class TritonClientHttpTest(unittest.TestCase):
     def test_who_closes_the_connection_disturbs_nobody(self):
         """Checks that requests are still answered after their client has closed the connection.
 
-        TCP does not tell whether such a client still reads.
+        The server must answer, because TCP does not tell whether such a client still reads.
         """
         def in_flight():
             return self.value_of('sfmamba_in_flight_requests', method='ModelInfer')
@@ -273,7 +273,7 @@ class ModelControlTest(unittest.TestCase):
     def test_unloads_and_loads(self):
         self.client.unload_model('everyday_segmenter', unload_dependents=True)
         self.assertFalse(self.client.is_model_ready('everyday_segmenter'))
-        # The model is UNLOADING until the last request has ended.
+        # The model stays UNLOADING until its last request has ended.
         wait_until(lambda: ('everyday_segmenter', 'UNAVAILABLE') in self.index())
         self.client.load_model('everyday_segmenter')
         self.assertTrue(self.client.is_model_ready('everyday_segmenter'))

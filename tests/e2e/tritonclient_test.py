@@ -53,7 +53,7 @@ class Stream:
         self._client.async_stream_infer(model, [image], **options)
 
     def next(self):
-        """Returns the next (result, error). One of them is None."""
+        """Waits for the next answer. Returns (result, error), one of which is None."""
         return self._came.get(timeout=60)
 
     def stop(self, cancel_requests):
@@ -179,7 +179,7 @@ class TritonClientTest(unittest.TestCase):
         self.assertEqual(answered, set(range(300)))
 
     def test_streams_of_all_models_in_order(self):
-        # Requests without an id are answered in the order sent.
+        # Requests without an id are answered in the order in which they were sent.
         with Stream(self.server.address) as stream:
             for model in ('everyday_detector', MODEL, 'everyday_segmenter', MODEL):
                 stream.send(model, pictures('render_01.jpg'))
@@ -215,7 +215,7 @@ class TritonClientTest(unittest.TestCase):
                 stream.send('everyday_detector', pictures('render_01.jpg'), request_id=str(i))
             stream.next()
             stream.stop(cancel_requests=True)
-        # The server is free for other callers.
+        # The server must answer other callers again.
         self.assertIsNotNone(self.client.infer(MODEL, [pictures('render_01.jpg')]))
 
     def test_models_stay(self):
@@ -255,7 +255,7 @@ class ModelControlTest(unittest.TestCase):
     def test_unloads_and_loads(self):
         self.client.unload_model('everyday_segmenter', unload_dependents=True)
         self.assertFalse(self.client.is_model_ready('everyday_segmenter'))
-        # The model is UNLOADING until the last request has ended.
+        # The model stays UNLOADING until its last request has ended.
         wait_until(lambda: self.state_of('everyday_segmenter') == 'UNAVAILABLE')
         self.assertTrue(self.client.is_model_ready(MODEL))
         self.client.load_model('everyday_segmenter')

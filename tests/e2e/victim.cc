@@ -12,8 +12,9 @@
 namespace sfmamba {
 namespace {
 
-// The retries that docs/serving.md advises. A server that is short of memory
-// closes idle connections, and clients then connect again.
+// The retry policy that docs/serving.md recommends. It is needed because a
+// server that is short of memory closes idle connections. Clients then connect
+// again.
 constexpr char kRetries[] = R"({"methodConfig": [{"name": [{}], "retryPolicy": {
     "maxAttempts": 3, "initialBackoff": "0.05s", "maxBackoff": "1s",
     "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]})";
@@ -110,7 +111,7 @@ void Victim::Ended(const grpc::Status& status, absl::Duration took) {
   if (status.ok()) {
     ++count_.answered;
     count_.slowest = std::max(count_.slowest, took);
-    count_.mean += took;  // A sum until Stop().
+    count_.mean += took;  // This is a sum until Stop() divides it.
   } else if (count_.first_error.empty()) {
     count_.first_error =
         absl::StrCat(status.error_code(), ": ", status.error_message());

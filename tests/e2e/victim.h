@@ -15,8 +15,8 @@
 
 namespace sfmamba {
 
-// A polite caller beside an attack. It sends a Classify request to a model
-// every `interval`, whether earlier requests are answered or not, over its own
+// A polite caller that runs during an attack. It sends a Classify request every
+// `interval`, even if earlier requests have no answer yet, over its own
 // connection. The deadline is two seconds by default. Like every good client,
 // it retries only UNAVAILABLE. It calls from construction until Stop().
 //
@@ -28,14 +28,14 @@ class Victim {
  public:
   struct Count {
     int sent = 0;
-    int answered = 0;         // With OK, within the deadline.
-    std::string first_error;  // The first error among the others.
-    absl::Duration slowest;   // The longest call that was answered.
-    absl::Duration mean;      // Mean time of an answered call.
+    int answered = 0;         // The number of calls that ended with OK.
+    std::string first_error;  // The error of the first failed call.
+    absl::Duration slowest;   // The longest time of an answered call.
+    absl::Duration mean;      // The mean time of an answered call.
   };
 
-  // If the server uses TLS, `authority` is the authority of its certificate in
-  // PEM.
+  // If the server uses TLS, `authority` is the PEM certificate of the authority
+  // that signed the server's certificate.
   explicit Victim(const ServerProcess& server,
                   absl::Duration interval = absl::Milliseconds(50),
                   const std::string& authority = "")
@@ -46,7 +46,7 @@ class Victim {
                   const std::string& model = "tiny",
                   const std::string& authority = "",
                   absl::Duration deadline = absl::Seconds(2));
-  // Calls over `channel`, with `token` unless it is empty.
+  // Calls over `channel`. Sends `token` unless it is empty.
   Victim(const std::shared_ptr<grpc::Channel>& channel, absl::Duration interval,
          const std::string& token, const std::string& model = "tiny",
          absl::Duration deadline = absl::Seconds(2));
@@ -71,7 +71,7 @@ class Victim {
   const std::string model_;
   const absl::Duration deadline_;
   const std::string token_;
-  std::thread thread_;  // Last: it uses everything above.
+  std::thread thread_;  // The last member, because the thread uses all others.
 };
 
 }  // namespace sfmamba

@@ -22,7 +22,7 @@ using http::TlsClient;
 using http::TlsGet;
 
 constexpr int64_t kMiB = 1 << 20;
-// The start of a handshake: a record of 512 bytes, of which eleven are sent.
+// The first eleven bytes of a TLS handshake record that claims 512 bytes.
 constexpr absl::string_view kHello(
     "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11);
 
@@ -34,7 +34,8 @@ class HttpTlsAttackTest : public testing::Test {
     before_ = server_.resident_bytes();
   }
 
-  // After the attack, other clients are answered and memory has not grown.
+  // Expects that other clients are still answered after the attack, and that
+  // the server's memory has not grown.
   void TearDown() override {
     EXPECT_TRUE(IsServing());
     EXPECT_NE(HttpGet(server_.metrics_port(), "/metrics"), "");
@@ -121,7 +122,8 @@ TEST_F(HttpTlsAttackTest, TinyRecordsHoldUpNobody) {
     if (!client.Send("x")) break;
     EXPECT_TRUE(i % 10'000 != 0 || IsServing());
   }
-  // The request is either not a picture or came too slowly.
+  // The server answers with 4xx, because the body is not a picture or arrives
+  // too slowly.
   EXPECT_EQ(client.ReadAnswer().substr(0, 10), "HTTP/1.1 4");
 }
 

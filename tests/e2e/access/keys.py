@@ -54,7 +54,7 @@ class Keys:
         self.write_tokens()
 
     def take(self, name):
-        """Removes a client and its token."""
+        """Removes a client's token, so that the server no longer accepts the client."""
         del self._clients[name]
         self.write_tokens()
 

@@ -14,7 +14,7 @@ from keys import Keys
 from model_server import SAMPLES, Server
 
 PICTURE = SAMPLES / 'camera.jpg'
-PATIENCE = 60  # Seconds.
+PATIENCE = 60  # The time limit of each call, in seconds.
 
 
 def setUpModule():

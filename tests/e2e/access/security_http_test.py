@@ -19,7 +19,7 @@ from model_server import SAMPLES, Server
 
 PICTURE = (SAMPLES / 'render_04.jpg').read_bytes()
 CLASSIFY = '/v1/models/everyday:classify?top_k=1'
-PATIENCE = 30  # Seconds.
+PATIENCE = 30  # The time limit of each wait, in seconds.
 
 
 def setUpModule():
@@ -39,7 +39,7 @@ def connect():
 
 
 def ask(method, path, token=None, body=None, connection=None):
-    """Returns the status and the body, which is parsed if it is JSON."""
+    """Sends a request. Returns the status and the body of the answer, parsed if it is JSON."""
     connection = connection or connect()
     headers = {'Content-Type': 'image/jpeg'} if body else {}
     if token:
@@ -58,7 +58,7 @@ def reason(answer):
 
 
 def samples(name):
-    """Returns the values of a metric. The keys are the labels as text."""
+    """Returns a metric's values. The keys are the label texts, such as '{method="Classify"}'."""
     text = ask('GET', '/metrics', 'camera-token')[1]
     return {line[len(name):].rpartition(' ')[0]: float(line.rpartition(' ')[2])
             for line in text.splitlines() if line.startswith(name)}
@@ -148,7 +148,7 @@ class ChangeTest(unittest.TestCase):
         self.load.join()
 
     def ask_on(self):
-        """Sends requests on one kept connection and on new ones, until `stopped` is set."""
+        """Sends requests on one persistent connection and on new ones, until `stopped` is set."""
         kept = connect()
         while not self.stopped.is_set():
             for connection in (kept, connect()):

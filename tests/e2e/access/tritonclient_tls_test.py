@@ -25,7 +25,7 @@ TOKEN = {'authorization': 'Bearer camera-token'}
 
 
 def classify(module, client, headers):
-    """Returns the best class of a picture."""
+    """Sends a picture and returns its best class."""
     image = module.InferInput('image', [1], 'BYTES')
     image.set_data_from_numpy(
         numpy.array([(SAMPLES / 'render_04.jpg').read_bytes()], dtype=numpy.object_))

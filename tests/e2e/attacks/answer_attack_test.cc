@@ -24,7 +24,7 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-// Asks for the maximum number of objects, each with a mask.
+// Returns a request for the maximum number of objects, each with a mask.
 v1::DetectRequest EveryMask(v1::DetectParams::MaskEncoding encoding) {
   v1::DetectRequest request;
   request.set_model("finder");
@@ -36,7 +36,7 @@ v1::DetectRequest EveryMask(v1::DetectParams::MaskEncoding encoding) {
   return request;
 }
 
-// A request of large pictures for "tiny", with the maximum number of images.
+// Returns a request for "tiny" with the maximum number of large pictures.
 v1::ClassifyRequest ManyPictures() {
   v1::ClassifyRequest request;
   request.set_model("tiny");
@@ -118,7 +118,7 @@ TEST_P(MaskAttackTest, AStopDoesNotWaitForMasks) {
   for (std::thread& caller : callers) caller.join();
 }
 
-// The pictures are expected to take two threads 45 s.
+// Two decode threads would need about 45 s for the pictures.
 TEST(PictureAttackTest, ManyLargePicturesKeepNobodyWaiting) {
   ServerProcess server(Flags());
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();
@@ -135,7 +135,7 @@ TEST(PictureAttackTest, ManyLargePicturesKeepNobodyWaiting) {
   EXPECT_LT(server.peak_resident_bytes(), 1536 * kMiB);
 }
 
-// The server also drops pictures whose decoding has begun.
+// The server must also stop decoding pictures that no client waits for.
 TEST(PictureAttackTest, LargePicturesThatNobodyWaitsForAreGivenUp) {
   ServerProcess server(Flags({"--drain_delay=0s", "--drain_timeout=0.1s"}));
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();

@@ -34,7 +34,8 @@ std::shared_ptr<grpc::Channel> NewChannel(const ServerProcess& server) {
       server.address(), grpc::InsecureChannelCredentials(), arguments);
 }
 
-// Whether a new connection is served. It tries several times, like a probe.
+// Returns true if the server serves a new connection. Tries up to five times,
+// like a health probe.
 bool IsHealthy(const ServerProcess& server) {
   for (int i = 0; i < 5; ++i) {
     grpc::ClientContext context;

@@ -2,8 +2,10 @@
 //
 //   bazel run //tests/e2e/attacks:connection_floods
 //
-// Each flood comes four times. It prints the server's memory before and after
-// it, and the results of a polite caller. The memory left by the first two
+// Each test repeats its flood four times. Each flood prints the server's memory
+// before and after, and the results of a polite caller. The third and the
+// fourth flood must reuse the memory that the first two left. The floods need
+// 11,000 file descriptors.
 // rounds must suffice for the other rounds. The floods need 11,000 descriptors.
 
 #include <algorithm>
@@ -29,7 +31,7 @@ namespace {
 
 constexpr absl::Duration kFlood = absl::Seconds(30);
 constexpr int64_t kMiB = 1 << 20;
-// The memory budget plus a tenth.
+// The server's memory may exceed its budget by at most a tenth.
 constexpr int64_t kMostMemory = 1536 * kMiB * 11 / 10;
 constexpr char kClassify[] = "/sfmamba.v1.VisionService/Classify";
 
@@ -66,7 +68,7 @@ class ConnectionFloods : public testing::Test {
     ASSERT_TRUE(server_.WaitUntilServing()) << server_.output();
   }
 
-  // Opens connections that have completed the HTTP/2 preface.
+  // Opens connections, each of which sends the HTTP/2 preface.
   Connections Connect(int count, uint32_t window = 65535) {
     Connections connections;
     for (int i = 0; i < count; ++i) {
@@ -76,7 +78,8 @@ class ConnectionFloods : public testing::Test {
     return connections;
   }
 
-  // Floods four times. Each flood calls `step` repeatedly for its duration.
+  // Floods the server four times. The last flood must not leave much more
+  // memory in use than the second.
   void Flood(const std::function<Connections()>& begin,
              const std::function<void(Connections&)>& step) {
     FloodOnce(begin, step);
@@ -85,7 +88,8 @@ class ConnectionFloods : public testing::Test {
     EXPECT_LT(FloodOnce(begin, step), second + 50 * kMiB);
   }
 
-  // Returns the server's memory at the end.
+  // Opens connections with `begin` and calls `step` on them until the flood
+  // ends. Returns the server's memory at the end, in bytes.
   int64_t FloodOnce(const std::function<Connections()>& begin,
                     const std::function<void(Connections&)>& step) {
     const int64_t before = server_.resident_bytes();
@@ -139,7 +143,7 @@ TEST_F(ConnectionFloods, ThreeHundredDrippingStreams) {
       });
 }
 
-// Each connection sends requests repeatedly and reads no byte of an answer.
+// Each connection sends requests repeatedly, but accepts no byte of an answer.
 TEST_F(ConnectionFloods, ReadersWithAWindowOfZero) {
   const std::string message = ClassifyMessage();
   uint32_t stream = 1;

@@ -32,24 +32,24 @@ namespace sfmamba {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
-constexpr int64_t kHeap = 1024 * kMiB;  // Envoy's limit in envoy.yaml.
+constexpr int64_t kHeap = 1024 * kMiB;  // Envoy's memory limit in envoy.yaml.
 constexpr char kClassify[] = "/sfmamba.v1.VisionService/Classify";
 constexpr char kStream[] = "/sfmamba.v1.VisionService/StreamPredict";
 constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
 constexpr char kAttacker[] = "127.0.0.2";
 
-// Returns how long an attack lasts.
+// Returns the duration of an attack.
 absl::Duration Round() {
   const char* const seconds = std::getenv("ATTACK_SECONDS");
   return absl::Seconds(seconds == nullptr ? 4 : std::atoi(seconds));
 }
 
-// Attacks over one connection until `end`, or until Envoy closes the
+// An attack over one connection. Lasts until `end`, or until Envoy closes the
 // connection.
 using Attack = std::function<void(int port, absl::Time end)>;
 
-// Floods with packets. `packet` writes one that begins with the given stream
-// and advances the stream.
+// Returns an attack that sends packets without pause. `packet` returns the next
+// packet and advances the stream number.
 Attack Flood(std::function<std::string(uint32_t* stream)> packet) {
   return [packet = std::move(packet)](int port, absl::Time end) {
     RawConnection connection(port, kAttacker);
@@ -60,7 +60,8 @@ Attack Flood(std::function<std::string(uint32_t* stream)> packet) {
   };
 }
 
-// Floods with one or more frames per stream.
+// Returns an attack that opens many streams. `frames` returns the frames of a
+// stream.
 Attack FloodOf(std::function<std::string(uint32_t stream)> frames) {
   return Flood([frames = std::move(frames)](uint32_t* stream) {
     std::string packet;
@@ -69,7 +70,7 @@ Attack FloodOf(std::function<std::string(uint32_t stream)> frames) {
   });
 }
 
-// Sends `begin` once and then keeps the connection open.
+// Returns an attack that sends `begin` once and then keeps the connection open.
 Attack Hold(std::string begin) {
   return [begin = std::move(begin)](int port, absl::Time end) {
     RawConnection connection(port, kAttacker);
@@ -93,7 +94,8 @@ std::string BeginCalls(const char* method, int calls) {
   return frames;
 }
 
-// Sends HTTP/1.1 that begins with `head`, then repeats `part` until the end.
+// Returns an attack that sends `head` and then repeats `part`, as HTTP/1.1,
+// with a pause after each.
 Attack SendHttp(std::string head, std::string part, absl::Duration pause) {
   return [=](int port, absl::Time end) {
     RawConnection connection(port, kAttacker);
@@ -125,7 +127,8 @@ class FrontDoorTest : public testing::Test {
     envoy_ = std::make_unique<EnvoyProcess>(*server_, MakeCertificate());
   }
 
-  // Each of `connections` threads runs `attack` repeatedly.
+  // Runs `attack` repeatedly on each of `connections` threads. Expects that the
+  // polite callers lose no request and that memory does not grow.
   void ExpectHarmless(int connections, const Attack& attack) {
     ExpectHarmless(connections, attack, envoy_->port());
   }
@@ -137,7 +140,8 @@ class FrontDoorTest : public testing::Test {
     std::vector<std::thread> attackers;
     for (int i = 0; i < connections; ++i) {
       attackers.emplace_back([&] {
-        // Remote attackers would not use the server's CPUs.
+        // This thread gets a low priority, because a remote attacker would not
+        // use the server's CPUs.
         setpriority(PRIO_PROCESS, gettid(), 19);
         while (base::SteadyNow() < end) {
           attack(port, end);

@@ -39,18 +39,18 @@
 namespace sfmamba {
 namespace {
 
-// Keeps `calls` requests of 16 images open. A new request follows each one that
-// ends, whether it was refused or not.
+// Keeps `calls` requests of 16 images in flight. Replaces each request that
+// ends, even if the server refused it.
 class GreedyClient {
  public:
   struct Calls {
     int calls = 200;
     std::string model = "tiny";
-    // If unset, the server's default applies.
+    // The timeout of each call. If unset, the server's default applies.
     std::optional<std::chrono::seconds> deadline;
-    // The time from a refusal to the next try.
+    // The pause between a refusal and the next request.
     absl::Duration pause = absl::Milliseconds(1);
-    std::string token = {};  // Empty if it has none.
+    std::string token = {};  // If empty, sends no token.
   };
 
   GreedyClient(const std::string& address, const Calls& calls)
@@ -83,7 +83,7 @@ class GreedyClient {
     mu_.Await(absl::Condition(&none_open));
   }
 
-  // Returns how many of its images have been answered.
+  // Returns the number of this client's images that were answered.
   int images_answered() const {
     absl::MutexLock lock(&mu_);
     return answered_ * request_.images_size();
@@ -110,8 +110,9 @@ class GreedyClient {
     stub_->async()->Classify(&call->context, &request_, &call->response,
                              [this, call](const grpc::Status& status) {
                                const bool answered = status.ok();
-                               // Deleted before this client may end, because a
-                               // gRPC thread must not be the last owner of the
+                               // Deletes the call before Ended(), after which
+                               // the GreedyClient may be destroyed. A gRPC
+                               // thread must not be the last owner of the
                                // channel.
                                delete call;
                                Ended(answered);
@@ -146,7 +147,7 @@ class GreedyClient {
 };
 
 // Processes that waste CPU time. They pause for half of each second, so that
-// the server's learned speed is wrong.
+// the server's predictions of batch times are wrong.
 class BusyProcesses {
  public:
   explicit BusyProcesses(int count) {
@@ -202,8 +203,8 @@ TEST(GreedyClientTest, LeavesTimeAndPlacesForAnother) {
   EXPECT_GT(Refused(server, "CLIENT_QUOTA"), 0);
 }
 
-// 150 images of a large network wait, which takes longer than the other
-// client's deadline.
+// The greedy client keeps about 150 images of a large network in the queue.
+// Computing them takes longer than the deadline of the other client.
 TEST(GreedyClientTest, WithoutDeadlinesItMakesNobodyLate) {
   const std::string repository = WriteTinyModel();
   std::filesystem::create_directories(repository + "/large/1");
@@ -223,12 +224,12 @@ TEST(GreedyClientTest, WithoutDeadlinesItMakesNobodyLate) {
   absl::SleepFor(absl::Seconds(5));
   const Victim::Count count = victim.Stop();
   EXPECT_GE(count.sent, 8);
-  // Fails if the flood goes before all requests with deadlines.
+  // Would fail if the server computed the greedy client's requests first.
   EXPECT_GE(count.answered, 0.75 * count.sent) << count.first_error;
 }
 
 // Most calls are refused and repeated at once. Other processes sometimes leave
-// little CPU time. Admitted requests then run slower than predicted.
+// little CPU time, so admitted requests run slower than predicted.
 TEST(GreedyClientTest, RefusedCallsThatRepeatAtOnceLeaveTimeForAnother) {
   ServerProcess server({"--model_repository=" + WriteTinyModel(), "--host=::",
                         "--memory_budget_bytes=1536MiB", "--drain_delay=0s"});
@@ -246,9 +247,8 @@ TEST(GreedyClientTest, RefusedCallsThatRepeatAtOnceLeaveTimeForAnother) {
 }
 
 // Returns a channel with one connection from a local address to `port`. The
-// channel already knows how many streams Envoy allows, like a channel that gRPC
-// connects itself. Envoy takes a channel that starts 131 calls without knowing
-// for an attacker.
+// channel already knows how many streams Envoy allows. Without this knowledge,
+// it could start 131 calls at once, and Envoy would treat it as an attacker.
 std::shared_ptr<grpc::Channel> ChannelFrom(const std::string& address,
                                            int port) {
   const int socket = RawConnection(port, address).Release();
@@ -257,15 +257,16 @@ std::shared_ptr<grpc::Channel> ChannelFrom(const std::string& address,
       grpc::CreateInsecureChannelFromFd("envoy", socket);
   grpc::ClientContext context;
   v1::Model model;
-  // Any answer arrives after Envoy's settings, even a refusal.
+  // Any answer to this call, even an error, arrives after Envoy's settings.
   v1::VisionService::NewStub(channel)->GetModel(&context, {}, &model);
   return channel;
 }
 
-// Envoy joins the connections of two callers, who differ by address or by
-// token. If they counted as one client, all requests would wait longer than the
-// polite caller's deadline of a second. The server answers 200 images per
-// second. The polite caller asks for 50 of them, and the other caller for all.
+// Envoy sends the requests of two callers over the same connections. The
+// callers differ by address or by token. The server answers 200 images per
+// second. The polite caller requests 50 per second, and the greedy caller far
+// more. If the server counted them as one client, the polite caller's requests
+// would miss their deadline of one second.
 class BehindEnvoyTest : public testing::TestWithParam<bool> {};
 
 TEST_P(BehindEnvoyTest, APoliteCallerHasItsShareBesideAGreedyOne) {

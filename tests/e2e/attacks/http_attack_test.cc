@@ -26,7 +26,8 @@ class HttpAttackTest : public testing::Test {
     victim_ = std::make_unique<Victim>(server_);
   }
 
-  // After the attack, scrapes and calls are answered and memory has not grown.
+  // Expects that scrapes and calls are still answered after the attack, and
+  // that the server's memory has not grown.
   void TearDown() override {
     EXPECT_NE(HttpGet(server_.metrics_port(), "/metrics"), "");
     const Victim::Count count = victim_->Stop();
@@ -35,8 +36,8 @@ class HttpAttackTest : public testing::Test {
     EXPECT_LT(server_.peak_resident_bytes(), before_ + 100 * kMiB);
   }
 
-  // Sends `begin` and then at most `mebibytes` megabytes. Returns how many
-  // megabytes the server accepted.
+  // Sends `begin` and then up to `mebibytes` MiB. Returns how many MiB the
+  // server accepted.
   int SendMuch(const std::string& begin, int mebibytes) {
     RawConnection connection(server_.metrics_port());
     connection.Send(begin);

@@ -63,11 +63,15 @@ TEST_F(KserveAttackTest, SmallPartsTakeNoMoreThanTheirBytes) {
     const char* method;
     grpc::ByteBuffer message;
   } attacks[] = {
-      {"ModelInfer", Repeated(tiny, std::string("\x2a\0", 2))},  // Inputs.
-      {"ModelInfer", Repeated(tiny, std::string("\x32\0", 2))},  // Raw inputs.
-      {"ModelInfer", Repeated(tiny, std::string("\x3a\0", 2))},  // Raw ones.
-      {"ModelInfer", Repeated(tiny, std::string("\x22\0", 2))},  // Parameters.
-      // Shapes in a single input of about 60 MiB.
+      // Repeats `inputs`.
+      {"ModelInfer", Repeated(tiny, std::string("\x2a\0", 2))},
+      // Repeats `outputs`.
+      {"ModelInfer", Repeated(tiny, std::string("\x32\0", 2))},
+      // Repeats raw contents.
+      {"ModelInfer", Repeated(tiny, std::string("\x3a\0", 2))},
+      // Repeats `parameters`.
+      {"ModelInfer", Repeated(tiny, std::string("\x22\0", 2))},
+      // A single input of about 60 MiB with a very long shape.
       {"ModelInfer", Repeated("\x2a\xf0\xff\xff\x1d", "\x18\x01")},
       {"RepositoryModelLoad", Repeated("", std::string("\x1a\0", 2))},
       {"ModelStatistics", Repeated("", std::string("\x0a\0", 2))},
@@ -87,7 +91,7 @@ TEST_F(KserveAttackTest, SmallPartsTakeNoMoreThanTheirBytes) {
   const Victim::Count count = victim.Stop();
   EXPECT_GT(count.sent, 0);
   EXPECT_GE(count.answered, 0.95 * count.sent) << count.first_error;
-  // Enough for one copy of each message and for gRPC's read buffers.
+  // This is enough for one copy of each message and for gRPC's read buffers.
   EXPECT_LT(server_.peak_resident_bytes() - before,
             static_cast<int64_t>(400 * kMiB));
 }

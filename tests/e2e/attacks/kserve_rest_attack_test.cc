@@ -53,7 +53,8 @@ TEST(KserveRestAttackTest, JsonTakesMemoryAndTimeInProportion) {
         client.set_read_timeout(60);
         const auto answer = client.Post("/v2/models/tiny/infer", attack.data(),
                                         attack.size(), "application/json");
-        // A full port answers before the body has arrived.
+        // The server may refuse a body before it has arrived, if the port's
+        // memory is used up. The client then may get no answer.
         if (answer) {
           EXPECT_NE(answer->status, 200) << attack.substr(0, 60);
         }
@@ -64,7 +65,7 @@ TEST(KserveRestAttackTest, JsonTakesMemoryAndTimeInProportion) {
   const Victim::Count count = victim.Stop();
   EXPECT_GT(count.sent, 0);
   EXPECT_GE(count.answered, 0.95 * count.sent) << count.first_error;
-  // Enough for the bodies and the same amount again.
+  // This is enough for the bodies and the same amount again.
   EXPECT_LT(server.peak_resident_bytes() - before,
             static_cast<int64_t>(600 * kMiB));
 }

@@ -1,5 +1,6 @@
-// Attacks with maps of large pictures, which take much longer than the network.
-// Another client must get all its answers.
+// Attacks that request class maps of large pictures. Making such a map takes
+// much longer than running the network. Another client must get all its
+// answers.
 
 #include <atomic>
 #include <filesystem>
@@ -47,8 +48,8 @@ v1::ClassifyRequest ManyHeatMaps() {
   return request;
 }
 
-// Sends a small picture over REST, closes the sending side and returns the
-// answer.
+// Sends a small picture over REST, closes the sending side of the connection,
+// and returns the answer.
 std::string ClassifyAndSendNoMore(const ServerProcess& server) {
   const std::string jpeg = server::EncodeJpeg(server::Gradient(16, 16));
   http::RawClient client(server.http_port());
@@ -60,8 +61,8 @@ std::string ClassifyAndSendNoMore(const ServerProcess& server) {
   return client.ReadAll();
 }
 
-// Returns a copy, because the server does not follow links out of its
-// repository.
+// Copies the models and returns the copy's path. The server does not follow
+// links out of its repository.
 std::string CopyOfModels() {
   const std::string folder = testing::TempDir() + "/models";
   std::filesystem::copy("models", folder,

@@ -17,7 +17,7 @@ inline constexpr int kLargeSide = 7071;
 // Returns a blank PNG of kLargeSide x kLargeSide pixels, a few kilobytes long.
 std::string BlankPng();
 
-// Returns a stub with its own connection, for answers of any size.
+// Returns a stub with its own connection. The stub accepts answers of any size.
 std::unique_ptr<v1::VisionService::Stub> NewStub(const ServerProcess& server);
 
 void SetTimeout(absl::Duration timeout, grpc::ClientContext* context);

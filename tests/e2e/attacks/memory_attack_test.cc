@@ -1,9 +1,9 @@
-// Pictures, messages and answers that try to use up the server's memory. The
-// server must stay within its budget and answer a polite caller.
+// Attacks with pictures, messages and answers that could use up the server's
+// memory. The server must stay within its budget and answer a polite caller.
 
 #include <chrono>
 #include <cstdint>
-#include <cstdio>  // Before jpeglib.h.
+#include <cstdio>  // Must precede jpeglib.h.
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,7 +26,8 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kBudget = 1536 * kMiB;
-// The memory of an attack that malloc() may retain.
+// The server's memory may be this many bytes larger after an attack, because
+// malloc() keeps some freed memory.
 constexpr int64_t kLeft = 256 * kMiB;
 
 std::string Repository() {
@@ -61,7 +62,7 @@ v1::SegmentRequest LargeRequest() {
 }
 
 // Sends one request many times at once over one connection. The client stores
-// its bytes only once.
+// the request's bytes only once.
 class Flood {
  public:
   Flood(const ServerProcess& server, const std::string& method,
@@ -80,7 +81,7 @@ class Flood {
     }
   }
 
-  // Returns how many of the calls ended with `code`.
+  // Waits for all calls. Returns how many of them ended with `code`.
   int Wait(grpc::StatusCode code) {
     if (!waited_) WaitFor(left_, "the end of the calls", kTestPatience);
     waited_ = true;
@@ -103,7 +104,7 @@ class Flood {
   std::vector<std::unique_ptr<Call>> calls_;
 };
 
-// Calls whose answers are never read.
+// Starts calls and never reads their answers.
 class UnreadCalls {
  public:
   UnreadCalls(const ServerProcess& server, const std::string& method,
@@ -170,7 +171,7 @@ class MemoryAttackTest : public testing::Test {
                 static_cast<long>(peak / kMiB),
                 static_cast<long>(server_.resident_bytes() / kMiB));
     EXPECT_LE(peak, kBudget / 10 * 11);
-    // All memory of the attack is released.
+    // The server must release all memory of the attack.
     for (const char* name :
          {"sfmamba_memory_held_bytes", "sfmamba_in_flight_requests"}) {
       WaitUntil([&] { return Sum(name, {}) == 0; }, name);
@@ -197,8 +198,8 @@ class MemoryAttackTest : public testing::Test {
   int64_t before_ = 0;  // The RSS before the attack.
 };
 
-// The JPEGs are blank and therefore small. The decoder takes 3 x 2 bytes per
-// pixel for each of them, at any output size.
+// Each JPEG is blank and therefore small. Yet its decoder needs six bytes per
+// pixel, whatever the size of the decoded picture.
 TEST_F(MemoryAttackTest, ProgressiveJpegsOf49Megapixels) {
   constexpr int kSide = 7000;
   const std::string jpeg = [] {
@@ -219,7 +220,8 @@ TEST_F(MemoryAttackTest, ProgressiveJpegsOf49Megapixels) {
   ExpectUnharmed(&victim);
 }
 
-// Four messages fit into the transport's share of the memory.
+// The part of the memory budget that received messages may use is large enough
+// for four of these messages.
 TEST_F(MemoryAttackTest, FourMessagesOf60MBOnAConnectionAreRead) {
   const v1::SegmentRequest request = LargeRequest();
   Flood flood(server_, "Segment", request, 4);
@@ -236,8 +238,8 @@ TEST_F(MemoryAttackTest, AnswersThatNobodyReads) {
   request.mutable_params()->set_encoding(v1::SegmentParams::RAW_INDEX);
   Victim victim(server_);
   const UnreadCalls calls(server_, "Segment", request, 60);
-  // All calls are answered or refused. They then end, although the client does
-  // not read.
+  // Every call must be answered or refused, and then end, although the client
+  // reads nothing.
   WaitUntil(
       [this] {
         return Sum("sfmamba_requests_total", {"method=\"Segment\""}) == 60;

@@ -1,5 +1,5 @@
-// Callers that load and unload models without pause, beside a caller of another
-// model.
+// Attacks by callers that load and unload models without pause. A polite caller
+// of another model must be answered.
 
 #include <chrono>
 #include <filesystem>
@@ -24,20 +24,22 @@ namespace {
 
 constexpr int kModels = 3;
 constexpr int kCallers = 12;
-// An addition to the configuration of a small network.
+// Text to add to the configuration of a small network: to its message
+// `backbone` and to its end.
 struct Addition {
   const char* backbone = "";
   const char* config = "";
 };
-// Additions with which a run takes gigabytes, or more memory than any machine
-// has, although the weights are small.
+// Models with these additions have small weights. Yet running one of them takes
+// gigabytes, or more memory than any machine has.
 constexpr Addition kHuge[kModels] = {{"", "input { size: 4096 }"},
                                      {"", "input { size: 16384 }"},
                                      {"windows: [16384, 16384]", ""}};
 
 std::string NameOf(int model) { return absl::StrCat("large", model); }
 
-// Writes a small network with random weights.
+// Writes a small network's configuration. The server must choose random
+// weights. `edition` makes the file differ from earlier ones.
 void WriteSmallNetwork(const std::string& repository, const std::string& name,
                        const Addition& addition, int edition = 0) {
   const std::string folder = absl::StrCat(repository, "/", name, "/1");
@@ -49,7 +51,8 @@ void WriteSmallNetwork(const std::string& repository, const std::string& name,
       << addition.backbone << " } " << addition.config << " # " << edition;
 }
 
-// Loads or unloads the models in turn until `end`, which cancels pending loads.
+// Loads or unloads the models in turn until `end`. Calls that have not ended by
+// then are cancelled.
 void ChangeModels(const std::string& address, int caller, absl::Time end) {
   const auto stub = v1::AdminService::NewStub(
       grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
@@ -118,7 +121,7 @@ TEST(ModelChangesAttackTest, ModelsThatTakeMuchMemoryLeaveSomeForOthers) {
       callers.emplace_back([&, i] { ChangeModels(server.address(), i, end); });
     }
     for (int i = 0; base::SteadyNow() < end; ++i) {
-      // Polling finds the model, which changes each time.
+      // The server polls the repository and finds that the model has changed.
       WriteSmallNetwork(repository, "polled", kHuge[i % kModels], i);
       absl::SleepFor(absl::Seconds(1));
     }

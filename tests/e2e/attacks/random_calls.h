@@ -12,25 +12,27 @@
 
 namespace sfmamba {
 
-// A real server with a small model for each task, and callers with random
-// requests.
+// Runs a real server with a small model for each task, and callers that send
+// random requests.
 class RandomCallsTest : public testing::Test {
  protected:
   static constexpr int kCallers = 6;
-  static constexpr int kCalls = 200;  // By each caller, in sequence.
+  // The number of calls that each caller sends, one after another.
+  static constexpr int kCalls = 200;
 
   RandomCallsTest();
   void SetUp() override { ASSERT_TRUE(server_->WaitUntilServing()); }
 
-  // Values for fields of the API, most of them valid.
+  // Returns values for fields of the API, most of them valid.
   RandomMessages::Words Words() const;
 
-  // Runs a thread for each caller, with its own seed, and waits until all end.
-  // --gtest_shuffle --gtest_random_seed=n selects other seeds.
+  // Runs `caller` on kCallers threads, each with another seed, and waits until
+  // all end. Run the test with --gtest_shuffle --gtest_random_seed=n to get
+  // other seeds.
   void RunCallers(const std::function<void(int seed)>& caller);
 
-  // Expects that nothing is held or queued, that no gauge is below zero, and
-  // that the server stops on request.
+  // Expects that the server holds no memory of requests and queues no image,
+  // that no gauge is below zero, and that the server stops on SIGTERM.
   void ExpectUnharmed();
 
   const TimeLimit limit_{"the end of the test", kTestPatience};

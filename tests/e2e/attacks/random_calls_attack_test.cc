@@ -1,4 +1,4 @@
-// Calls every gRPC service concurrently with random messages, to find orders
+// Calls every gRPC service concurrently with random messages, to find sequences
 // and contents that no other test covers.
 
 #include <chrono>
@@ -41,7 +41,7 @@ class Caller {
 
   grpc::StatusCode Call(const pb::MethodDescriptor& method) {
     grpc::ClientContext context;
-    // Watches never end by themselves.
+    // A watch, that is, a call whose answers never end, gets a short deadline.
     const bool watches =
         method.server_streaming() && !method.client_streaming();
     const bool hurried = watches || random_.Below(5) == 0;
@@ -92,8 +92,8 @@ class Caller {
 
 using RandomCallsAttackTest = RandomCallsTest;
 
-// Returns the methods of all services. Methods that predict or load models
-// appear five times, so that most calls find their model loaded.
+// Returns the methods of all services. Methods that predict or load models are
+// in the list five times, so that most calls find their model loaded.
 std::vector<const pb::MethodDescriptor*> Methods() {
   std::vector<const pb::MethodDescriptor*> methods;
   for (const pb::FileDescriptor* file :
@@ -121,8 +121,8 @@ TEST_F(RandomCallsAttackTest, LeaveTheServerAsItWas) {
   const std::vector<const pb::MethodDescriptor*> methods = Methods();
   absl::Mutex mu;
   std::map<std::string, std::map<int, int>>
-      answers;       // Count by method and code.
-  int answered = 0;  // With code OK.
+      answers;       // The number of answers by method and code.
+  int answered = 0;  // The number of answers with the code OK.
   RunCallers([&](int seed) {
     Caller caller(server_->address(), seed, Words());
     for (int n = 0; n < kCalls; ++n) {

@@ -14,7 +14,7 @@ namespace pb = google::protobuf;
 
 namespace {
 
-constexpr int kMostDepth = 6;  // Maximum nesting of messages.
+constexpr int kMostDepth = 6;  // Limits how deep messages are nested.
 
 }  // namespace
 

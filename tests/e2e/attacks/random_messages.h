@@ -13,25 +13,25 @@
 
 namespace sfmamba {
 
-// Makes random messages of any type from its descriptor. Most messages are
-// valid if the type's fields have words, and a few are malformed.
-// Thread-compatible.
+// Makes random messages of any type from the type's descriptor. If the type's
+// fields have words (see Words), most messages are valid and a few are
+// malformed. Thread-compatible.
 class RandomMessages {
  public:
-  // Usual values of strings, bytes and numbers, by "field" or "Message.field".
-  // These fields and the messages named here are almost always set. Other
-  // fields are set one time in five.
+  // Typical values of a field. The key is "field" or "Message.field". A field
+  // with words is almost always set. Any other field is set one time in five.
   using Words = std::map<std::string, std::vector<std::string>>;
 
   RandomMessages(uint32_t seed, Words words)
       : random_(seed), words_(std::move(words)) {}
 
-  // Returns a serialized message of `type`. One in thirty has wrong bytes.
+  // Returns a serialized message of `type`. One message in thirty contains
+  // wrong bytes.
   std::string Next(const google::protobuf::Descriptor& type);
   // Returns a message of `type` as JSON.
   std::string NextJson(const google::protobuf::Descriptor& type);
 
-  // Puts in up to three wrong bytes, one time in thirty.
+  // One time in thirty, replaces up to three bytes with random ones.
   void Spoil(std::string* bytes);
 
   // Returns a number from 0 to n - 1.
@@ -44,10 +44,11 @@ class RandomMessages {
   void Fill(google::protobuf::Message* message, int depth);
   void FillField(google::protobuf::Message* message,
                  const google::protobuf::FieldDescriptor& field, int depth);
-  // Returns the field's words, or null if it has none.
+  // Returns the words of a field, or null if the field has none.
   const std::vector<std::string>* WordsOf(
       const google::protobuf::FieldDescriptor& field) const;
-  // Returns one of the field's words, or null to let the value be anything.
+  // Returns one of the words of a field. Returns null if the caller must choose
+  // any value.
   const std::string* Word(const google::protobuf::FieldDescriptor& field);
   std::string Text(const google::protobuf::FieldDescriptor& field);
   int64_t Number(const google::protobuf::FieldDescriptor& field);

@@ -1,5 +1,5 @@
-// Requests every path of the HTTP port concurrently, with random heads and
-// bodies, to find cases that no other test covers.
+// Sends requests with random headers and bodies to every path of the HTTP port
+// concurrently, to find cases that no other test covers.
 
 #include <cstdint>
 #include <cstdio>
@@ -28,7 +28,7 @@ namespace pb = google::protobuf;
 using Json = nlohmann::json;
 using Texts = std::vector<std::string>;
 
-constexpr int kMostDepth = 4;  // Maximum nesting.
+constexpr int kMostDepth = 4;  // Limits how deep messages are nested.
 
 struct Verb {
   const char* name;
@@ -43,7 +43,7 @@ const std::vector<Verb>& Verbs() {
   return *verbs;
 }
 
-// Makes requests, most of them nearly valid. Thread-compatible.
+// Makes random HTTP requests, most of them nearly valid. Thread-compatible.
 class RandomRequests {
  public:
   RandomRequests(int seed, const RandomMessages::Words& words)
@@ -99,7 +99,8 @@ class RandomRequests {
   RandomMessages& random() { return random_; }
 
  private:
-  // The fields stay empty, because the path names the model.
+  // Clears the words of fields that name a model, because the path names the
+  // model.
   static RandomMessages::Words WithoutModels(RandomMessages::Words words) {
     for (auto& [field, values] : words) {
       if (field == "model" || absl::EndsWith(field, ".model")) values = {""};
@@ -115,7 +116,7 @@ class RandomRequests {
 
   void AskVision(httplib::Request* request) {
     const Verb& verb = Verbs()[random_.Below(3)];
-    // Usually chooses a model of the task.
+    // Mostly chooses the model that fits the task.
     static const auto* models = new std::map<std::string, std::string>{
         {"classify", "tiny"}, {"detect", "finder"}, {"segment", "painter"}};
     const std::string model =
@@ -154,7 +155,8 @@ class RandomRequests {
     }
   }
 
-  // Adds the fields of a message and of its submessages, with any values.
+  // Adds the fields of a message and of its submessages to the query, with any
+  // values.
   void AddQuery(const pb::Descriptor& type, std::string* path) {
     Texts names = {"none"};
     for (int i = 0; i < type.field_count(); ++i) {
@@ -197,7 +199,8 @@ class RandomRequests {
     request->body += tail;
   }
 
-  // Returns an inference request. `tail` gets the data that follows the JSON.
+  // Returns an inference request as JSON. Sets `tail` to the binary data that
+  // follows the JSON.
   Json Inference(std::string* tail) {
     Json input = {{"name", "image"}, {"shape", {1}}, {"datatype", "BYTES"}};
     const std::string picture = Picture();
@@ -224,7 +227,7 @@ class RandomRequests {
                                    "sequence_id", "binary_data_output"})] =
           Anything(0);
     }
-    // Replaces any value somewhere with another.
+    // Sometimes replaces a random value of the request.
     if (random_.OneIn(4)) Replace(&request);
     return request;
   }
@@ -324,15 +327,15 @@ using RandomRequestsAttackTest = RandomCallsTest;
 TEST_F(RandomRequestsAttackTest, LeaveTheServerAsItWas) {
   absl::Mutex mu;
   std::map<std::string, std::map<int, int>>
-      answers;       // Count by path and status.
-  int answered = 0;  // With status 200.
+      answers;       // The number of answers by path and status.
+  int answered = 0;  // The number of answers with status 200.
   RunCallers([&](int seed) {
     RandomRequests requests(seed, Words());
     httplib::Client client("127.0.0.1", server_->http_port());
     client.set_keep_alive(true);
     for (int n = 0; n < kCalls; ++n) {
       const httplib::Request request = requests.Next();
-      // One in ten disconnects early.
+      // One client in ten disconnects before the answer.
       const bool hurried = requests.random().OneIn(10);
       client.set_read_timeout(hurried ? 0 : 60,
                               hurried ? 1000 * requests.random().Below(30) : 0);

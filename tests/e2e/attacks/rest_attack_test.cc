@@ -1,5 +1,5 @@
-// Attacks on the REST port. The server must answer callers over gRPC and keep
-// to its memory budget.
+// Attacks on the REST port. The server must answer callers over gRPC and stay
+// within its memory budget.
 
 #include <csignal>
 #include <cstdio>
@@ -30,13 +30,15 @@ class RestAttackTest : public testing::Test {
  protected:
   void SetUp() override {
     std::signal(SIGPIPE,
-                SIG_IGN);  // The server may refuse data while it is sent.
+                // The server may close a connection while this process sends.
+                SIG_IGN);
     ASSERT_TRUE(server_.WaitUntilServing()) << server_.output();
     victim_ = std::make_unique<Victim>(server_);
   }
 
-  // After the attack, the polite caller was answered throughout, the server
-  // stayed within its budget, and all memory is released.
+  // Expects that the polite caller was answered throughout the attack, that the
+  // server stayed within its budget, and that it has released all memory of the
+  // attack.
   void TearDown() override {
     const Victim::Count count = victim_->Stop();
     std::printf("victim: %d of %d; RSS at most %ld MiB\n", count.answered,
@@ -56,7 +58,8 @@ class RestAttackTest : public testing::Test {
     }
   }
 
-  // Returns the beginning of the answer to a body.
+  // Posts `body`. Returns the status and the first 400 characters of the
+  // answer, or the client's error.
   std::string Post(const std::string& body, const std::string& type) {
     httplib::Client client("127.0.0.1", server_.http_port());
     client.set_read_timeout(absl::ToInt64Seconds(kTestPatience), 0);
@@ -98,7 +101,8 @@ TEST_F(RestAttackTest, LargeBodiesAtOnceAreBounded) {
       EXPECT_TRUE(absl::StartsWith(answer, "400 ") ||
                   absl::StartsWith(answer, "429 ") ||
                   absl::StartsWith(answer, "503 ") ||
-                  // Refused before all of it was sent.
+                  // The client's sending fails if the server refuses a body
+                  // before all of it has arrived.
                   answer == "Write")
           << answer;
     }
@@ -124,7 +128,8 @@ TEST_F(RestAttackTest, JsonBombsAreRefused) {
        {std::string(60 * kMiB, '['), objects, nested, quotes,
         std::string(60 * kMiB, '9'),
         "{\"model\":" + std::string(60 * kMiB, '\n')}) {
-    // A client's share of the port's memory fits one of these bodies.
+    // One of these bodies fits into the part of the port's memory that a single
+    // client may use.
     const std::string answer = Post(bomb, "application/json");
     EXPECT_TRUE(absl::StartsWith(answer, "400 ")) << answer;
     EXPECT_TRUE(absl::StrContains(answer, "JSON: ")) << answer;
@@ -147,7 +152,7 @@ TEST_F(RestAttackTest, FormsOfManyPartsAreRefused) {
 }
 
 TEST_F(RestAttackTest, PackedBombsAreRefusedAtTheLimit) {
-  // One body is 900 MiB compressed to 900 KiB, and one is just below the limit.
+  // `bomb` has 900 MiB, compressed to 900 KiB. `fits` is just below the limit.
   std::string bomb;
   const std::string part = http::Gzip(std::string(60 * kMiB, ' '));
   for (int i = 0; i < 15; ++i) bomb += part;
@@ -177,7 +182,8 @@ TEST_F(RestAttackTest, BodiesThatDoNotComeHoldNothingUp) {
     slow.back()->Send(Head(60 * kMiB));
     slow.back()->SendSome("{");
   }
-  // Small requests find room beside them, at the latest when they are closed.
+  // A small request is accepted at the latest when the server closes the slow
+  // connections.
   WaitUntil(
       [this] {
         return absl::StartsWith(Post("{}", "application/json"), "400 ");

@@ -10,23 +10,23 @@
 
 namespace sfmamba {
 
-// The settings of an attack that comes five times in a row.
+// The settings of an attack that is repeated five times.
 struct Rounds {
-  // In bytes, as in the server's --memory_budget_bytes.
+  // The server's --memory_budget_bytes.
   int64_t memory_budget = int64_t{1536} << 20;
   absl::Duration round = absl::Seconds(3);
-  // The address and model that the polite caller uses; see Victim. If empty,
-  // the server's address.
+  // The address that the polite caller uses, see Victim. If empty, the caller
+  // uses the server's address.
   std::string address;
   std::string model = "tiny";
   absl::Duration interval = absl::Milliseconds(50);
 };
 
-// Calls `attack` five times in a row. Each call lasts until the given time, in
-// SteadyNow()'s time. A polite caller must get at least 95 % of the answers
-// that it got before, during the attacks and afterwards. The server's memory
-// must stay within its budget plus a tenth, and SIGTERM must end the server.
-// `server` must be started with --drain_delay=0s.
+// Calls `attack` five times. The argument is the time until which a call must
+// last, by SteadyNow(). During and after the attacks, a polite caller must get
+// at least 95 % of the answers that it got before. The server's memory may
+// exceed its budget by at most a tenth. SIGTERM must end the server. `server`
+// must be started with --drain_delay=0s.
 void ExpectFiveRoundsHarmless(const Rounds& rounds, ServerProcess* server,
                               const std::function<void(absl::Time)>& attack);
 

@@ -27,7 +27,8 @@ constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
 constexpr int kConnections = 5;
 constexpr int kWatchesOfOne = 220;
 
-// A client that balances by health, like gRPC's own.
+// A client that watches a server's health, like a client-side load balancer of
+// gRPC.
 class Balancer {
  public:
   explicit Balancer(const std::string& address)
@@ -39,7 +40,8 @@ class Balancer {
     watch_->Finish();
   }
 
-  // Returns the next status, or UNKNOWN if the watch has ended.
+  // Waits for the watch's next answer. Returns its status, or UNKNOWN if the
+  // watch has ended.
   HealthCheckResponse::ServingStatus Next() {
     TimeLimit limit("the watch's answer");
     HealthCheckResponse response;
@@ -53,8 +55,8 @@ class Balancer {
   const std::unique_ptr<grpc::ClientReader<HealthCheckResponse>> watch_;
 };
 
-// Opens 1,100 watches from another address. If `window` is 0, none of their
-// answers is read.
+// Opens 1,100 watches from another address. If `window` is 0, the client
+// accepts none of their answers.
 std::vector<RawConnection> OpenWatches(int port, uint32_t window) {
   std::vector<RawConnection> open;
   for (int i = 0; i < kConnections; ++i) {
@@ -82,7 +84,7 @@ void ExpectOthersServed(uint32_t window) {
     EXPECT_EQ(late.Next(), HealthCheckResponse::SERVING);
     absl::SleepFor(end - base::SteadyNow());
   });
-  // The watch lasted until the server stopped.
+  // The server must have kept this watch open until it stopped.
   EXPECT_EQ(early.Next(), HealthCheckResponse::NOT_SERVING);
 }
 

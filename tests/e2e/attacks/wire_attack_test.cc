@@ -1,4 +1,5 @@
-// Messages that cost much more than their size, and malformed messages.
+// Attacks with malformed messages and with messages that need much more memory
+// or time than their size suggests.
 #include <memory>
 #include <string>
 #include <thread>
@@ -21,7 +22,8 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-// Returns the reason of a call's ErrorInfo, or its code if it has none.
+// Returns the reason in a call's ErrorInfo. If there is none, returns "code "
+// and the call's status code.
 std::string ReasonOf(const grpc::Status& status) {
   google::rpc::Status proto;
   proto.ParseFromString(status.error_details());
@@ -38,8 +40,8 @@ class WireAttackTest : public testing::Test {
 
   void SetUp() override { ASSERT_TRUE(server_.WaitUntilServing()); }
 
-  // Calls a method of VisionService on a separate connection. Returns the
-  // reason of its error.
+  // Calls a method of VisionService on a separate connection. Returns
+  // ReasonOf() of the call's status.
   std::string Send(
       const std::string& method, const grpc::ByteBuffer& request,
       grpc_compression_algorithm compression = GRPC_COMPRESS_NONE) {
@@ -99,7 +101,7 @@ TEST_F(WireAttackTest, EmptyImagesTakeNoMoreThanTheirBytes) {
     for (std::thread& sender : senders) sender.join();
   }
   ExpectUnharmed(&victim);
-  // Enough for one copy of each message and for gRPC's read buffers.
+  // This is enough for one copy of each message and for gRPC's read buffers.
   EXPECT_LT(server_.peak_resident_bytes() - before, 400 * kMiB);
   EXPECT_EQ(Sum("sfmamba_items_total", {R"(outcome="error")"}),
             kSenders * kRounds);
@@ -110,7 +112,8 @@ TEST_F(WireAttackTest, WhatIsNoMessageIsRefusedWithAReasonAndCounted) {
   Victim victim(server_);
   for (int i = 0; i < kCalls; ++i) {
     for (const char* method : {"Classify", "Detect", "Segment"}) {
-      // A length past the end, or a name that is not UTF-8.
+      // The bytes contain a length beyond the end of the message, or a model
+      // name that is not UTF-8.
       const std::string bytes = i % 2 == 0 ? std::string("\x12\x7fxyz", 5)
                                            : std::string("\x0a\x02\xc0\x80", 4);
       ASSERT_EQ(Send(method, Bytes(bytes)), "MALFORMED_MESSAGE");
@@ -122,7 +125,8 @@ TEST_F(WireAttackTest, WhatIsNoMessageIsRefusedWithAReasonAndCounted) {
             3 * kCalls);
 }
 
-// A MiB compressed to a KiB does not show how much memory it will take.
+// A compressed message of a KiB may decompress to a MiB, so its size does not
+// show how much memory it needs.
 TEST_F(WireAttackTest, CompressedMessagesAreNotBlownUp) {
   const std::string zeros(kMiB, '\0');
   const std::vector<grpc::Slice> slices(
@@ -131,7 +135,7 @@ TEST_F(WireAttackTest, CompressedMessagesAreNotBlownUp) {
   const int64_t before = server_.peak_resident_bytes();
   Victim victim(server_);
   EXPECT_EQ(Send("Classify", request, GRPC_COMPRESS_GZIP),
-            "code 12");  // UNIMPLEMENTED
+            "code 12");  // The code of UNIMPLEMENTED.
   ExpectUnharmed(&victim);
   EXPECT_LT(server_.peak_resident_bytes() - before, 200 * kMiB);
 }

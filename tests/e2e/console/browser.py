@@ -1,4 +1,4 @@
-"""Drives a headless Chromium over the DevTools protocol, with the standard library alone."""
+"""Drives a headless Chromium over the DevTools protocol. Needs only the standard library."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ import threading
 import time
 
 PROGRAM = 'chromium-headless-shell'  # From Debian's package of the same name.
-PATIENCE = 60  # Seconds. The machine may be busy.
+PATIENCE = 60  # The time limit of each wait, in seconds. The machine may be busy.
 
 
 def is_installed():
@@ -30,8 +30,9 @@ class Browser:
         commands, self._write = os.pipe()
         self._read, answers = os.pipe()
 
-        def give_pipes():  # The browser reads from 3 and writes to 4.
-            # Moves both out of the way first, because each may have the other's number.
+        def give_pipes():  # The browser reads from descriptor 3 and writes to 4.
+            # Moves both descriptors to numbers above 4 first, because each may have the number that
+            # the other one needs.
             source, target = os.dup(commands), os.dup(answers)
             while source in (3, 4):
                 source = os.dup(source)
@@ -40,7 +41,8 @@ class Browser:
             os.dup2(source, 3)
             os.dup2(target, 4)
 
-        # The sandbox needs permissions that a container's root lacks. All pages here are ours.
+        # Chromium's sandbox cannot start as root in a container. It is not needed, because all
+        # pages here are our own.
         self._process = subprocess.Popen(
             [PROGRAM, '--no-sandbox', '--remote-debugging-pipe', '--disable-gpu',
              '--force-color-profile=srgb', '--hide-scrollbars', '--no-first-run',
@@ -74,7 +76,9 @@ class Browser:
         self._profile.cleanup()
 
     def _receive(self):
-        """Queues every message. A NUL ends each message. Queues None at the end of the input."""
+        """Queues every message from the browser. A NUL ends each message. Queues None at the end of
+        the input.
+        """
         rest = b''
         while piece := os.read(self._read, 1 << 16):
             *messages, rest = (rest + piece).split(b'\0')
@@ -83,7 +87,8 @@ class Browser:
         self._messages.put(None)
 
     def _next(self, deadline):
-        """Takes one message. Returns False if none comes before the deadline."""
+        """Handles one message from the browser. Returns False if none arrives before the deadline.
+        """
         try:
             message = self._messages.get(timeout=max(0, deadline - time.monotonic()))
         except queue.Empty:
@@ -95,7 +100,8 @@ class Browser:
         return message
 
     def call(self, method, **parameters):
-        """Calls a method of the protocol and returns its result. RuntimeError if it fails."""
+        """Calls a method of the protocol and returns its result. Raises RuntimeError if it fails.
+        """
         self._last_id += 1
         command = {'id': self._last_id, 'method': method, 'params': parameters}
         if self._session:
@@ -172,7 +178,9 @@ class Browser:
                                           captureBeyondViewport=whole)['data'])
 
     def complaints(self):
-        """Returns the texts of all errors from scripts, the network and policies."""
+        """Returns the texts of all errors of the page: from scripts, the network and security
+        policies.
+        """
         self.evaluate('1')  # Earlier messages have arrived by now.
         texts = []
         for method, parameters in self.events:

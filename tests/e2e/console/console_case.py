@@ -10,8 +10,8 @@ import zlib
 import browser
 from console_stand_in import TIMING, Answer, StandIn, rectangle
 
-WIDTH, HEIGHT = 200, 100  # The size of the pictures sent.
-GREY = 120  # The colour of the pictures sent.
+WIDTH, HEIGHT = 200, 100  # The size of the pictures that the tests send.
+GREY = 120  # The colour of these pictures: red, green and blue have this value.
 TWO = (('cup', 1, 0.9, (20, 20, 80, 60)), ('car', 2, 0.3, (120, 40, 180, 90)))
 
 
@@ -46,7 +46,8 @@ def encode_png(width, height, color_type, rows):
 
 
 def detections(*objects):
-    """Answers a DetectResponse. Each object is (label, class, score, (left, top, right, bottom)).
+    """Returns the answer of Detect. Each object is (label, class, score, (left, top, right,
+    bottom)).
     """
     found = [{'label': label, 'classId': number, 'score': score,
               'box': dict(zip(('xMin', 'yMin', 'xMax', 'yMax'), box)),

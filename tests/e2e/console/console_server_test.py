@@ -19,7 +19,7 @@ sys.path.append(str(pathlib.Path(__file__).parents[1]))  # Helpers of the e2e te
 import browser
 from model_server import SAMPLES, Server
 
-SCENE = SAMPLES / 'scene_01.jpg'  # 560 x 420.
+SCENE = SAMPLES / 'scene_01.jpg'  # The picture has 560 x 420 pixels.
 SFMAMBA = pathlib.Path('client/sfmamba')
 
 
@@ -51,7 +51,9 @@ class ServerTest(unittest.TestCase):
         self.assertEqual(others, [])
 
     def ask(self, model, picture):
-        """Sends the picture from the page. Returns the answer's rows, each a list of cell texts."""
+        """Sends the picture from the page. Returns the answer's table rows, each a list of cell
+        texts.
+        """
         page.evaluate(f"""(() => {{
             const select = document.getElementById('model');
             select.value = 'models/{model}/versions/1';
@@ -91,7 +93,8 @@ class ServerTest(unittest.TestCase):
     def test_samples_show_what_the_models_can_do(self):
         for sample, expected in (
                 ('room', ['cabinet', 'chair', 'potted plant', 'sofa', 'table']),
-                ('street', ['car', 'car', 'tree', 'tree', 'truck', 'two-wheeler'])):  # An extra car.
+                # The model finds one car too many.
+                ('street', ['car', 'car', 'tree', 'tree', 'truck', 'two-wheeler'])):
             with self.subTest(sample):
                 self.press_sample(sample)
                 page.wait_for(
@@ -164,7 +167,7 @@ class ServerTest(unittest.TestCase):
         found = json.loads(said)['results'][0]['detections']
         self.assertEqual([(object['label'], f'{object["score"]:.3f}') for object in found],
                          [(label, score) for label, score, _ in rows])
-        # The page assumes that gRPC uses the next port. Here gRPC uses any port.
+        # The page assumes that gRPC uses the port after the HTTP port. Here gRPC uses another one.
         guessed = f'127.0.0.1:{int(server.url.rstrip("/").rsplit(":")[-1]) + 1}'
         self.assertIn(guessed, sfmamba)
         said = subprocess.run(

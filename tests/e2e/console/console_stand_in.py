@@ -23,7 +23,7 @@ TIMING = {'decode': '0.004s', 'preprocess': '0.002s', 'queue': '0.010s', 'infere
 
 
 def encode_runs(height, width, runs):
-    """Encodes COCO's compressed run lengths as they stand in JSON."""
+    """Encodes run lengths as the compressed text that COCO uses in JSON."""
     text = ''
     for i, run in enumerate(runs):
         value = run - runs[i - 2] if i > 2 else run
@@ -37,7 +37,7 @@ def encode_runs(height, width, runs):
 
 
 def rectangle(height, width, left, top, right, bottom):
-    """Returns the mask of a rectangle."""
+    """Returns the mask of a rectangle, encoded by encode_runs()."""
     runs, last = [], 0
     for x in range(left, right):
         runs += [x * height + top - last, bottom - top]
@@ -46,14 +46,16 @@ def rectangle(height, width, left, top, right, bottom):
 
 
 class Answer:
-    """The answer to one request. It is held back until `gate`, a threading.Event, is set."""
+    """The answer to one request. If `gate`, a threading.Event, is given, the answer waits until it
+    is set.
+    """
 
     def __init__(self, body, status=200, headers=(), gate=None, cut=False):
         self.body = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.status = status
         self.headers = dict(headers)
         self.gate = gate
-        self.cut = cut  # Whether to break the connection in the middle.
+        self.cut = cut  # If true, breaks the connection in mid-answer.
 
 
 def error(code, message, http, *details):
@@ -87,7 +89,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._send(404, {}, b'no such page')
 
     def _refuses(self):
-        """Refuses a request that lacks the required token. Returns whether it did."""
+        """Refuses a request that lacks the required token. Returns whether the request was refused.
+        """
         state = self.server.state
         if state.token is None or self.headers['authorization'] == f'Bearer {state.token}':
             return False
@@ -132,7 +135,7 @@ class HttpServer(http.server.ThreadingHTTPServer):
 
 
 class StandIn:
-    """Serves on a free port until close(). Fields may be changed at any time."""
+    """Serves on a free port until close(). A test may change the fields at any time."""
 
     def __init__(self):
         printed = subprocess.run([PRINT_CONSOLE], check=True, stdout=subprocess.PIPE).stdout
@@ -147,12 +150,13 @@ class StandIn:
 
     def reset(self):
         self.models = list(MODELS)
-        self.lost = False  # Whether API calls get no answer.
-        self.token = None  # The token that API calls must have.
-        self.refused = 0  # API calls without the token.
-        self.metrics = lambda reading: ''  # Returns the text of a reading by its number.
+        self.lost = False  # If true, API calls get no answer.
+        self.token = None  # The token that API calls must have, or None.
+        self.refused = 0  # Counts the API calls without the token.
+        # Returns the metrics page; `reading` counts the page's requests.
+        self.metrics = lambda reading: ''
         self.metrics_read = 0
-        self.asked = []  # Requests: path, query, headers, body.
+        self.asked = []  # The requests so far, each with its path, query, headers and body.
         self.answer = lambda: error(5, 'no answer was prepared', 404)
 
     def close(self):

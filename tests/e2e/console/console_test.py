@@ -39,10 +39,10 @@ class AnswerTest(ConsoleCase):
         self.assertIn('1 more is below', self.text('#answer caption'))
         self.assertTrue(self.text('#status').startswith('1 object, in '))
         self.assertEqual(self.text('#go'), 'Run')
-        self.assertNotEqual(self.pixel(50, 40), [GREY] * 3)  # Inside the mask.
-        self.assertNotEqual(self.pixel(20, 50), [GREY] * 3)  # On the box's edge.
-        self.assertEqual(self.pixel(100, 80), [GREY] * 3)  # Outside both.
-        self.assertEqual(self.pixel(150, 60), [GREY] * 3)  # Below the threshold.
+        self.assertNotEqual(self.pixel(50, 40), [GREY] * 3)  # The point is inside the mask.
+        self.assertNotEqual(self.pixel(20, 50), [GREY] * 3)  # The point is on the box's edge.
+        self.assertEqual(self.pixel(100, 80), [GREY] * 3)  # The point is outside both.
+        self.assertEqual(self.pixel(150, 60), [GREY] * 3)  # The object is below the threshold.
 
     def test_the_threshold_shows_more_without_asking_again(self):
         self.server.answer = lambda: detections(*TWO)
@@ -120,7 +120,8 @@ class AnswerTest(ConsoleCase):
         self.wait_for_answer()
         body = json.loads(self.server.answer().body)
         found = body['results'][0]['detections'][0]
-        # Only odd rows of the left half, a worst case with 50 runs in each of 100 columns.
+        # The mask covers every other row of the left half. This is a worst case, with 50 runs in
+        # each of 100 columns.
         found['rle'] = encode_runs(HEIGHT, WIDTH, [1] * (100 * HEIGHT) + [100 * HEIGHT])
         self.server.answer = lambda: Answer(body)
         self.page.evaluate('document.getElementById("go").click()')
@@ -258,7 +259,8 @@ class ErrorTest(ConsoleCase):
                         'INVALID_ARGUMENT · IMAGE_FORMAT_UNSUPPORTED · HTTP 400'])
         self.assertIn('this browser cannot show it', self.text('#picture-note'))
         self.assertEqual(self.text('#status'), '')
-        # Neither a retry nor another source would be answered.
+        # The page offers no retry and no commands, because the server would refuse this picture
+        # again.
         self.assertEqual(self.texts('#error button'), [])
         self.assertTrue(self.page.evaluate('document.getElementById("commands").hidden'))
 

@@ -12,7 +12,7 @@ import unittest
 from console_case import HEIGHT, TWO, WIDTH, ConsoleCase, detections, png, set_up_module
 from console_stand_in import Answer, encode_runs, error
 
-SCENE = pathlib.Path('client/samples/scene_01.jpg')  # 560 x 420.
+SCENE = pathlib.Path('client/samples/scene_01.jpg')  # The picture has 560 x 420 pixels.
 
 
 def setUpModule():
@@ -20,9 +20,9 @@ def setUpModule():
 
 
 def latencies(done):
-    """Writes the latency histogram of the model "finder".
+    """Returns the latency histogram of the model "finder" as text.
 
-    Half of its `done` requests take 10 to 20 ms, the others 40 to 50 ms.
+    Half of its `done` requests take 10 to 20 ms, and the others take 40 to 50 ms.
     """
     name = 'sfmamba_request_duration_seconds'
     labels = 'method="Detect",model="finder",code="OK"'
@@ -33,7 +33,9 @@ def latencies(done):
 
 
 def metrics(second, start=1.0):
-    """Writes the metrics of a server that answers ten images per second, after `second` seconds."""
+    """Returns the metrics page of a server that has answered ten images per second for `second`
+    seconds.
+    """
     done = 10 * second
     model = 'model="finder"'
     return (latencies(done) +
@@ -57,7 +59,7 @@ class LiveTest(ConsoleCase):
         super().tearDown()
 
     def tiles(self):
-        """Returns the values shown for the first model, by name."""
+        """Returns the figures that the page shows for the first model, by their names."""
         return dict(self.page.evaluate(
             '[...document.querySelector("#live article").querySelectorAll("dd")]'
             '.map((e) => [e.dataset.tile, e.innerText])'))
@@ -75,7 +77,8 @@ class LiveTest(ConsoleCase):
         self.server.metrics = metrics
         self.wait_for_latency('49 ms')
         tiles = self.tiles()
-        # A reading takes a second for the stand-in, and about a second for the page.
+        # The stand-in's counters advance by one second per reading. On the page's clock, this takes
+        # about a second, so the rate is not exact.
         self.assertGreater(float(tiles.pop('Images/s')), 3)
         self.assertEqual(tiles, {'p50': '20 ms', 'p95': '49 ms', 'Queue': '9',
                                  'Predicted wait': '250 ms', 'Mean batch': '2.5'})
@@ -101,7 +104,7 @@ class LiveTest(ConsoleCase):
 
     def test_a_restart_begins_anew(self):
         start = 1.0
-        done = 100  # After its restart it counts from a lower number, and faster.
+        done = 100  # After the restart, the counter starts from 0 and grows faster.
         self.server.metrics = lambda reading: metrics(done + reading * start, start)
         self.page.open(self.server.url)
         self.wait_for_latency('49 ms')
@@ -145,7 +148,7 @@ class LiveTest(ConsoleCase):
             Object.defineProperty(document, 'hidden', {configurable: true, get: () => true});
             document.dispatchEvent(new Event('visibilitychange'));
         })()""")
-        # Pending requests end. No request follows in the next three periods.
+        # Requests in flight end. Then the page must send none for the next three periods.
         before = self.page.evaluate("""new Promise((done) => setTimeout(() => {
             window.before = performance.getEntriesByType('resource').length;
             setTimeout(() => done(
@@ -267,7 +270,7 @@ class KeyboardTest(ConsoleCase):
         self.tab_to('Room')
         self.page.press('Enter')
         self.wait_for_answer()
-        self.tab_to('cup1')  # In the legend: class and count.
+        self.tab_to('cup1')  # The legend's entry: class and count.
         self.page.press(' ')
         self.assertEqual(self.page.evaluate('document.activeElement.getAttribute("aria-pressed")'),
                          'false')
@@ -287,7 +290,7 @@ class KeyboardTest(ConsoleCase):
         self.page.press('Enter')
         self.page.wait_for('!document.body.classList.contains("busy")')
         self.assertEqual(len(self.server.asked), 2)
-        self.tab_to('cup')  # In the table.
+        self.tab_to('cup')  # The table's entry.
         self.page.press('Enter')
         self.assertEqual(self.page.evaluate('document.activeElement.getAttribute("aria-pressed")'),
                          'true')
@@ -359,7 +362,7 @@ class ScreenTest(ConsoleCase):
     def test_text_is_readable_by_day_and_night(self):
         """Checks that the contrast is at least 4.5 to 1, as WCAG 2.1 demands."""
         self.addCleanup(self.page.set_dark, False)
-        self.assertReadable()  # With a disabled button.
+        self.assertReadable()  # A button is disabled now.
         self.server.answer = lambda: detections(*TWO)
         self.give()
         self.wait_for_answer()

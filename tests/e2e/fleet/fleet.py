@@ -19,7 +19,7 @@ from sfmamba import _messages
 
 BINARY = 'tests/e2e/fleet/sleepy_server'
 COMMAND = 'client/sfmamba'
-PATIENCE = 60  # Seconds.
+PATIENCE = 60  # The time limit of each wait, in seconds.
 NAME = 'fleet.test'
 
 _CONFIG = """
@@ -51,7 +51,7 @@ def free_port(hosts=('127.0.0.1',)):
 
 
 class Replica:
-    """Runs a server on one port until the test ends. Each batch takes `milliseconds`.
+    """Runs a server on one port until the test ends. Each of its batches takes `milliseconds`.
 
     Attributes:
       host, port: the address of gRPC.
@@ -155,7 +155,8 @@ class Envoy:
         text = text.replace(endpoint, ('\n' + 14 * ' ').join(
             endpoint.replace('server', one.host).replace('8001', str(one.port))
             for one in replicas))
-        text = text.replace('address: server,', 'address: 127.0.0.1,')  # Not used here.
+        # This address is not used here.
+        text = text.replace('address: server,', 'address: 127.0.0.1,')
         for own, here in ((8080, port), (8443, 0), (9901, self._admin), (9902, 0)):
             text = text.replace(f'port_value: {own}}}', f'port_value: {here}}}')
         text = text.replace('0.0.0.0', '127.0.0.1').replace('/etc/envoy/', folder.name + '/')
@@ -190,7 +191,7 @@ class Envoy:
 
 
 class NameServer:
-    """Answers each DNS question for addresses with `hosts`, until the process ends.
+    """Answers every DNS query for addresses with `hosts`, until the process ends.
 
     Attributes:
       hosts: IPv4 addresses, which may change at any time.
@@ -214,7 +215,8 @@ class NameServer:
             hosts = self.hosts if is_ipv4 else []
             answer = (question[:2] + b'\x81\x80' + b'\0\1' + len(hosts).to_bytes(2, 'big') + bytes(4)
                       + question[12:end])
-            for host in hosts:  # The name above, type A, class IN, TTL 0.
+            # An answer has the name of the question, type A, class IN and TTL 0.
+            for host in hosts:
                 answer += b'\xc0\x0c\0\1\0\1' + bytes(4) + b'\0\4' + socket.inet_aton(host)
             self._socket.sendto(answer, peer)
 
@@ -260,12 +262,12 @@ class Bench:
 
 
 class Load:
-    """Runs callers on their own threads.
+    """Runs `callers` threads that call `call`.
 
-    Each calls every `period` seconds, or at once if the last answer took longer.
+    Each thread calls every `period` seconds, or at once if the last call took longer.
 
       with Load(call) as load:
-          ...
+        ...
       load.calls, load.lost
     """
 
@@ -275,7 +277,7 @@ class Load:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._answered = 0
-        self.lost = collections.Counter()  # By error.
+        self.lost = collections.Counter()  # The number of failed calls by error text.
         self._threads = [threading.Thread(target=self._run, args=(i / callers,))
                          for i in range(callers)]
 
@@ -293,7 +295,7 @@ class Load:
             due = max(due + self._period, time.monotonic())
             try:
                 self._call()
-            except Exception as error:  # From any client.
+            except Exception as error:  # Each kind of client raises other exceptions.
                 text = ' '.join(str(error).split())[:200]
                 if isinstance(error, grpc.RpcError):
                     text = f'{error.code().name}: {error.details()}'

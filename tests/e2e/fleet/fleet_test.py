@@ -1,9 +1,9 @@
-"""Runs three replicas under steady load while one dies, drains, stands still or is added.
+"""Runs three replicas under steady load while one is killed, drains, is suspended or is added.
 
-Callers use three ways at the same time. One goes through Envoy, which retries for its callers.
-The Python and the C++ client balance and retry by themselves.
+Three kinds of callers run at the same time. One kind calls through Envoy, which retries failed
+calls. The Python client and the C++ client balance and retry by themselves.
 
-The short form is the default. With FLEET_CALLS=2000, each way sends 2000 calls in each case, and
+The short form is the default. With FLEET_CALLS=2000, each kind makes 2000 calls in each case, and
 each case runs three times.
 """
 
@@ -18,10 +18,10 @@ import sfmamba
 
 CALLS = int(os.environ.get('FLEET_CALLS', '0'))
 RUNS = 3 if CALLS else 1
-DEADLINE = 5  # Seconds.
+DEADLINE = 5  # The deadline of a call in seconds.
 # Envoy needs two health checks, a second apart, to see that a replica drains.
 FLAGS = ['--drain_delay=3s', '--drain_timeout=10s']
-STANDSTILL = 8  # Seconds.
+STANDSTILL = 8  # How long a suspended replica stands still, in seconds.
 
 
 class FleetCase(unittest.TestCase):
@@ -40,9 +40,12 @@ class FleetCase(unittest.TestCase):
         self.by_python = lambda: client.classify(fleet.picture())
 
     def check(self, what, fault, seconds, most_lost_by_envoy=0, most_lost=0):
-        """Repeats `fault` under load until there are enough calls. One fault takes about `seconds`.
+        """Repeats `fault` under load until each kind of caller has made enough calls.
+
+        One call of `fault` takes about `seconds`. At most the given fractions of the calls may be
+        lost.
         """
-        seconds = max(seconds, CALLS / 145)  # The C++ client's 160 calls per second come at random.
+        seconds = max(seconds, CALLS / 145)  # The C++ client makes 160 calls/s on average.
         for _ in range(RUNS):
             with fleet.Load(self.by_envoy) as envoy, fleet.Load(self.by_python) as python, \
                     fleet.Bench(self.target, seconds, DEADLINE) as cpp:
@@ -98,7 +101,7 @@ class FleetTest(FleetCase):
         def roll():
             for replica in self.replicas:
                 replica.restart()
-                time.sleep(3)  # A rollout also waits: minReadySeconds.
+                time.sleep(3)  # Kubernetes also waits between pods (minReadySeconds).
         self.check('rolling restart', roll, 20)
 
 
@@ -127,7 +130,8 @@ class GrowingFleetTest(FleetCase):
             time.sleep(3)
             parts = [replica.answered() - start for replica, start in zip(self.replicas, before)]
             print(f'added: answers of each replica at the end {parts}', flush=True)
-            # A third is its fair share. If one of the three clients does not find it, it gets 2/9.
+            # The fair part of the new replica is a third. If one of the three kinds of callers does
+            # not find the replica, the replica gets only 2/9.
             self.assertGreater(parts[2], 0.28 * sum(parts))
             self.names.hosts.pop()
             self.replicas[2].stop()

@@ -1,5 +1,5 @@
-// The server's command with an engine that computes nothing. Each batch sleeps
-// one millisecond for each class of its model.
+// The server's main program with a simulated engine that computes nothing. Each
+// batch sleeps one millisecond for each class of its model.
 
 #include <memory>
 #include <string>

@@ -7,12 +7,13 @@ import unittest
 import fleet
 import grpc
 
-DEADLINE = 2  # Seconds.
-SETTLE = 14  # Seconds until the shares have settled.
-MEASURE = 6  # Seconds.
-# Busy machines get less than docs/front-door.md states. Servers without reports get half.
+DEADLINE = 2  # The deadline of a call in seconds.
+SETTLE = 14  # How long the weights take to settle, in seconds.
+MEASURE = 6  # How long the rates are measured, in seconds.
+# The least fraction of both servers' capacity that must be used. On a busy machine it is lower than
+# docs/front-door.md states. If the balancer ignores the reports, the fraction is about a half.
 LEAST = 0.85
-CALLERS = 32  # For each server, so that none idles while shares change.
+CALLERS = 32  # For each server. So many keep a server busy while weights change.
 
 WEIGHTED = json.dumps({'loadBalancingConfig': [
     {'weighted_round_robin': {'blackoutPeriod': '1s', 'weightUpdatePeriod': '0.5s'}}]})
@@ -42,7 +43,9 @@ class WeightsTest(unittest.TestCase):
         self.target = 'ipv4:' + ','.join(replica.address for replica in self.replicas)
 
     def part(self, how, together, settle):
-        """Returns the joint rate as a fraction of the sum of both servers' own rates."""
+        """Returns the rate of both servers together as a fraction of the sum of their separate
+        rates.
+        """
         alone = [goodput(call(self, replica.address), CALLERS, 1) for replica in self.replicas]
         both = goodput(together, 2 * CALLERS, settle)
         part = both / sum(alone)

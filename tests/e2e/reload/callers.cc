@@ -28,7 +28,8 @@ v1::ClassifyRequest Request(const std::string& model) {
   return request;
 }
 
-// Returns the reason of an error, or its code if it has none.
+// Returns the reason in an error's ErrorInfo. If there is none, returns the
+// status code.
 std::string ReasonOf(const grpc::Status& status) {
   google::rpc::Status details;
   details.ParseFromString(status.error_details());
@@ -39,7 +40,8 @@ std::string ReasonOf(const grpc::Status& status) {
   return absl::StrCat("code ", status.error_code());
 }
 
-// Returns "v4-" for "models/tiny/versions/4".
+// Returns the beginning of a version's labels: "v4-" for
+// "models/tiny/versions/4".
 std::string LabelsOf(const std::string& version) {
   return absl::StrCat("v", version.substr(version.rfind('/') + 1), "-");
 }
@@ -90,8 +92,8 @@ void Callers::Run(std::shared_ptr<grpc::Channel> channel) {
     v1::ClassifyResponse response;
     const grpc::Status status = stub->Classify(&context, request, &response);
     Ended(status, response, absl::Now() - start);
-    // Pauses, because refusals are fast and refused clients would only ask
-    // faster.
+    // Pauses after a refusal. Refusals are fast, so the client would otherwise
+    // send far more requests.
     if (!status.ok()) absl::SleepFor(absl::Milliseconds(5));
   }
 }

@@ -19,26 +19,27 @@ namespace sfmamba {
 
 // A crowd of clients that call one model without pause, from construction until
 // Stop(). Each client sends a Classify request with a deadline of ten seconds,
-// waits for the answer, and sends the next. It never retries. Labels begin with
-// "v<number>-". The label of an answer must match the version that the answer
-// names.
+// waits for the answer, and sends the next request. It never retries. An answer
+// contains the name of the version that computed it. The answer's label must
+// begin with "v<number>-", where <number> is the number of this version.
 //
 // Thread-safe.
 class Callers {
  public:
-  // `channel` makes one connection for each client.
+  // `channel` is called once for each client and returns the client's own
+  // connection.
   Callers(const std::string& model, int clients,
           const std::function<std::shared_ptr<grpc::Channel>()>& channel);
   ~Callers();
 
-  // The outcomes since the last call. Answers are counted by the version that
-  // computed them, and errors by reason or code. `first_error` is the first
-  // message.
+  // The outcomes since the last call of Take(). `answers` counts answers by the
+  // version that computed them. `errors` counts errors by reason or code.
+  // `first_error` is the message of the first error.
   struct Outcomes {
     std::map<std::string, int> answers;
     std::map<std::string, int> errors;
     std::string first_error;
-    std::vector<absl::Duration> latencies;  // One per answer.
+    std::vector<absl::Duration> latencies;  // The time of each answer.
 
     int answered() const;
     int failed() const;
@@ -52,7 +53,8 @@ class Callers {
   void Stop();
 
  private:
-  void Run(std::shared_ptr<grpc::Channel> channel);  // A client's thread.
+  // The body of each client's thread.
+  void Run(std::shared_ptr<grpc::Channel> channel);
   void Ended(const grpc::Status& status, const v1::ClassifyResponse& response,
              absl::Duration latency) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -57,8 +57,8 @@ class ReloadFaultTest : public testing::Test {
     const auto model = client_->GetModel(name, kCallTime);
     return model.ok() ? *model : v1::Model();
   }
-  // Returns the version that serves the next requests for "tiny". All of them
-  // must be answered.
+  // Sends requests for "tiny", which must all be answered. Returns the version
+  // that answers them.
   std::string Serves() {
     Callers callers("tiny", 1, [this] {
       return grpc::CreateChannel(server_->address(),
@@ -85,7 +85,7 @@ class ReloadFaultTest : public testing::Test {
       EXPECT_EQ(second.state(), v1::Model::UNAVAILABLE);
       EXPECT_THAT(second.state_reason(), HasSubstr("model.safetensors"));
     }
-    // The version is repaired.
+    // The version is published again with good weights.
     PublishVersion(repository_, "tiny", 2);
     EXPECT_TRUE(Load("tiny").ok());
     EXPECT_EQ(Serves(), "models/tiny/versions/2");
@@ -114,8 +114,8 @@ TEST_F(ReloadFaultTest, TruncatedWeights) {
   });
 }
 
-// The server builds the network of 130 blocks before it finds that the weights
-// lack them.
+// The configuration has 130 blocks, but the weights do not. The server finds
+// this only after it has allocated the network.
 TEST_F(ReloadFaultTest, AFailedLoadGivesItsMemoryBack) {
   Start();
   const int64_t before = server_->resident_bytes();
@@ -142,7 +142,8 @@ TEST_F(ReloadFaultTest, WeightsThatAreALinkOutside) {
   });
 }
 
-// Writes like `cp new old`: the file shrinks to nothing and grows again.
+// Writes like `cp new old`. The file first shrinks to nothing and then grows
+// again.
 void OverwriteInPlace(const std::string& bytes, const std::string& path) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   for (size_t at = 0; at < bytes.size(); at += 4096) {

@@ -28,7 +28,8 @@ namespace sfmamba {
 namespace {
 
 constexpr absl::Duration kCallTime = absl::Minutes(1);
-constexpr int kClients = 6;  // Clients that call the model "tiny".
+// The number of clients that call the model "tiny".
+constexpr int kClients = 6;
 
 std::string Tiny(int number) {
   return absl::StrCat("models/tiny/versions/", number);
@@ -76,7 +77,8 @@ class ReloadTest : public testing::Test {
                                 security::ClientText("operator", operator_token,
                                                      "ADMIN, READ"));
   }
-  // Waits until the server has reloaded the files "tls" or "tokens".
+  // Waits until the server has reloaded its files. `files` is "tls" or
+  // "tokens".
   void WaitForReload(const std::string& files) const {
     WaitUntil(
         [&] {
@@ -88,7 +90,7 @@ class ReloadTest : public testing::Test {
         "the change of " + files);
   }
 
-  // Returns a client that administers with this token.
+  // Returns a client that uses `token` for administrative calls.
   std::unique_ptr<client::VisionClient> Operator(
       const std::string& token) const {
     client::VisionClientOptions options;
@@ -113,7 +115,8 @@ class ReloadTest : public testing::Test {
   absl::Status Load(const std::string& name, bool again = false) {
     v1::LoadModelRequest request;
     request.set_name(name);
-    // A version that already serves is loaded again only if its limits change.
+    // The server loads a serving version again only if the request changes its
+    // limits.
     if (again) request.mutable_batching()->set_max_batch_size(4);
     return admin_->LoadModel(request, kCallTime).status();
   }
@@ -130,13 +133,13 @@ class ReloadTest : public testing::Test {
     return admin_->SetVersionLabel(request, kCallTime).status();
   }
 
-  // Returns the path of a file of this test.
+  // Returns a path for a file of this test.
   static std::string Path(const std::string& name) {
     return absl::StrCat(testing::TempDir(), "/", name);
   }
 
   const Certificate authority_ = MakeCertificate();
-  client::ServerAccess access_;  // How callers reach the server.
+  client::ServerAccess access_;  // The credentials of callers.
   std::string repository_;
   std::unique_ptr<ServerProcess> server_;
   std::unique_ptr<client::VisionClient> admin_;
@@ -146,8 +149,8 @@ void ExpectNoErrors(const Callers::Outcomes& outcomes) {
   EXPECT_EQ(outcomes.failed(), 0) << outcomes.first_error;
 }
 
-// Returns the next `count` answers, without answers to requests that were
-// already in flight. None of them may be an error.
+// Skips answers to requests that are already in flight, then returns the next
+// `count` answers. Expects that no request fails.
 Callers::Outcomes Next(Callers& crowd, int count) {
   ExpectNoErrors(crowd.TakeNext(100));
   const Callers::Outcomes next = crowd.TakeNext(count);
@@ -173,7 +176,7 @@ TEST_F(ReloadTest, NoRequestFailsThatWasNotAskedTo) {
   ASSERT_TRUE(Load("tiny").ok());
   ExpectAllBy(Tiny(2), *tiny);
 
-  // Goes back to the old version.
+  // Returns to the old version.
   ASSERT_TRUE(Load(Tiny(1)).ok());
   ASSERT_TRUE(Label("stable", 1).ok());
   ExpectAllBy(Tiny(1), *tiny);
@@ -190,7 +193,7 @@ TEST_F(ReloadTest, NoRequestFailsThatWasNotAskedTo) {
   }
   ExpectNoErrors(tiny->TakeNext(200));
 
-  // Loads it again.
+  // Loads the other model again.
   ASSERT_TRUE(Load("other").ok());
   other->TakeNext(20);
   ExpectNoErrors(other->TakeNext(50));
@@ -218,8 +221,8 @@ TEST_F(ReloadTest, MemoryComesBackAfterTwentyReloads) {
   Start();
   const auto tiny = Crowd("tiny", 2);
   tiny->TakeNext(200);
-  // The heap of each thread that loads or frees a version grows to its maximum
-  // within about ten loads.
+  // Each thread that loads or frees a version has its own heap. These heaps
+  // reach their final size within about ten loads.
   for (int i = 0; i < 12; ++i) ASSERT_TRUE(Load("tiny", /*again=*/true).ok());
   tiny->TakeNext(200);
   const int64_t before = server_->resident_bytes();
@@ -251,8 +254,8 @@ TEST_F(ReloadTest, LatencyDuringALoadIsShown) {
 
 TEST_F(ReloadTest, LoadsAndUnloadsBySeveralAtOnceFailNoRequest) {
   Start();
-  // Version 1 stays because of its label, although the policy keeps only the
-  // latest version.
+  // Version 1 stays loaded because of its label. Without the label, the server
+  // would keep only the latest version.
   ASSERT_TRUE(Label("stable", 1).ok());
   PublishVersion(repository_, "tiny", 2);
   ASSERT_TRUE(Load(Tiny(2)).ok());
@@ -266,12 +269,15 @@ TEST_F(ReloadTest, LoadsAndUnloadsBySeveralAtOnceFailNoRequest) {
         load.set_name(Tiny(i % 2 + 1));
         load.mutable_batching()->set_max_batch_size(4);
         const auto loaded = admin.LoadModel(load, kCallTime);
-        // Another operator's unload may end a load of version 2.
+        // A load of version 2 may fail, because another operator may unload
+        // this version meanwhile.
         EXPECT_TRUE(loaded.ok() || i % 2 == 1) << loaded.status();
         v1::UnloadModelRequest unload;
         unload.set_name(Tiny(2));
         (void)admin.UnloadModel(unload,
-                                kCallTime);  // It may be unloaded already.
+                                // Another operator may have unloaded it
+                                // already.
+                                kCallTime);
       }
     });
   }

@@ -1,8 +1,8 @@
-"""Some 600 fixed requests over every transport of the server.
+"""Some 600 fixed requests over all transports of the server.
 
-A case is a dictionary. `way` is "grpc", "stream", "http" or "raw". The other keys depend on the
-way. Pictures and tensors are made in this file. A case depends only on this file, the samples and
-the fuzzers' corpora.
+A case is a dictionary. Its key `way` is "grpc", "stream", "http" or "raw". The other keys depend on
+this. Pictures and tensors are made in this file. The cases depend only on this file, the samples
+and the fuzzers' corpora, so they are the same in each run.
 """
 
 import base64
@@ -31,7 +31,8 @@ def sample(name):
 
 
 def pictures():
-    """Yields every picture of the decoders' corpora with its name, and some broken pictures."""
+    """Yields (name, bytes) of every picture in the decoders' corpora and of some broken pictures.
+    """
     for folder in ('image_decoder', 'image_header'):
         for path in sorted((CORPUS / folder).iterdir()):
             yield f'{folder}/{path.name}', path.read_bytes()
@@ -150,7 +151,7 @@ PROTOBUF = {'Accept': 'application/x-protobuf'}
 
 
 def typed():
-    """Yields predictions over gRPC, and over REST with the same messages."""
+    """Yields predictions over gRPC. Also yields predictions over REST with the same messages."""
     picture = {'encoded': text(sample('render_01.jpg'))}
     scene = {'encoded': text(sample('scene_01.jpg'))}
 

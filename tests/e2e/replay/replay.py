@@ -31,7 +31,7 @@ import cases
 
 PROTOS = ['sfmamba/v1/vision.proto', 'sfmamba/v1/admin.proto', 'inference/grpc_service.proto',
           'grpc/health/v1/health.proto', 'google/rpc/error_details.proto', 'google/rpc/status.proto']
-# Ids and times in texts, and their replacements.
+# Patterns of ids and times in texts, with the text that replaces them.
 KINDS = [(re.compile(pattern), replacement) for pattern, replacement in [
     (rb'\b[0-9a-f]{32}\b', b'<id>'),
     (rb'\b[0-9a-f]{16}\b', b'<span>'),
@@ -40,7 +40,8 @@ KINDS = [(re.compile(pattern), replacement) for pattern, replacement in [
     (rb'(Date: )[^\r\n]+', rb'\1<time>'),
     (rb'127\.0\.0\.1:\d+', b'<address>'),
 ]]
-# Counters of time, and counters not caused by requests. The trigger of a batch depends on time.
+# Counters of times, and counters that change without a request. The reason for which a batch starts
+# depends on time.
 NOT_COUNTED = re.compile(
     r'_seconds|_bucket|_sum|^process_|memory|busy|profile|connections|spans|batches_total')
 
@@ -53,7 +54,9 @@ def plain(data):
 
 
 def sorted_details(data):
-    """Sorts the members and the error details of JSON, whose order in the server is random."""
+    """Returns JSON with its members and error details sorted. The server's order of these is
+    random.
+    """
     def in_order(value):
         if isinstance(value, list):
             return [in_order(one) for one in value]
@@ -161,7 +164,7 @@ class Server:
         """Returns the log lines since the last call."""
         with self._mutex:
             lines, self._lines = self._lines, []
-        # The number of lines left out of the log depends on time.
+        # The number of log lines that the server left out depends on time.
         return [plain(line).decode().rstrip() for line in lines if b'lines_left_out' not in line]
 
     def counters(self):
@@ -202,7 +205,7 @@ class Recorder:
         return answer
 
     def _settled(self):
-        """Returns the counters once they no longer change."""
+        """Waits until the server's counters no longer change, and returns them."""
         last = self._server.counters()
         for _ in range(20):
             time.sleep(0.02)
@@ -261,7 +264,7 @@ class Recorder:
     def _raw(self, case):
         with socket.create_connection(('127.0.0.1', self._server.http_port), timeout=30) as peer:
             peer.sendall(case['bytes'])
-            peer.settimeout(1)  # Seconds, after which no answer will come.
+            peer.settimeout(1)  # If no answer comes within a second, none will come.
             answer = b''
             try:
                 while data := peer.recv(1 << 16):

@@ -20,7 +20,7 @@
 #include "tests/testing/http.h"
 #include "tests/testing/patience.h"
 
-// The fixture for tests of a guarded server in a separate process.
+// A fixture for tests of a server with TLS and tokens, in a separate process.
 
 namespace sfmamba {
 
@@ -59,7 +59,7 @@ inline void AddToken(const std::string& token, grpc::ClientContext* context) {
 
 class SecurityTest : public testing::Test {
  protected:
-  // Writes a file that this test replaces later.
+  // Writes a file that the test may overwrite later. Returns its path.
   static std::string Write(const std::string& name, const std::string& text) {
     return WriteTestFile(
         absl::StrCat(
@@ -95,8 +95,7 @@ class SecurityTest : public testing::Test {
     return flags;
   }
 
-  // Returns a channel with its own connection. `own` is the client's
-  // certificate.
+  // Returns a channel with its own connection. `own` is the client certificate.
   std::shared_ptr<grpc::Channel> Connect(bool tls = false,
                                          const Certificate& own = {}) const {
     grpc::ChannelArguments arguments;

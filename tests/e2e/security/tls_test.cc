@@ -69,7 +69,8 @@ TEST_F(TlsTest, NewConnectionsGetTheNewCertificate) {
   Write("cert", renewed.pem);
   Write("key", renewed.key);
   WaitForReloads("tls", "taken", 1);
-  // Clients here trust only the first certificate's authority.
+  // The test's clients trust only the authority that signed the first
+  // certificate.
   EXPECT_EQ(Classify(Connect(true), "").error_code(),
             grpc::StatusCode::UNAVAILABLE);
 }
@@ -127,7 +128,7 @@ TEST_F(TlsTest, NoCallFailsWhileCertificatesAndTokensChange) {
   EXPECT_GT(calls, 20);
 }
 
-// Connections that send nothing.
+// Opens connections and sends nothing on them.
 class SilentConnections {
  public:
   SilentConnections(int port, int count) {

@@ -43,7 +43,8 @@ TEST_F(SecurityTest, WhoMayNotCallIsToldWhy) {
   EXPECT_FALSE(absl::StrContains(server_->output(), "three"));
 }
 
-// Requests the names of the services and returns the status.
+// Asks the reflection service for the names of all services. Returns the call's
+// status.
 grpc::Status ListServices(const std::shared_ptr<grpc::Channel>& channel,
                           std::vector<std::string>* names) {
   using grpc::reflection::v1alpha::ServerReflection;
@@ -92,11 +93,12 @@ TEST_F(SecurityTest, SeveralHeadersAreNoToken) {
                  UNAUTHENTICATED, "TOKEN_INVALID");
 }
 
-// This must also hold for methods that are added later.
+// The test finds the methods by reflection, so that it also covers methods that
+// are added later.
 TEST_F(SecurityTest, EveryMethodNeedsAToken) {
   Start({TokenFlag(ClientText("camera", "one", "INFER"))});
   grpc::GenericStub stub(Connect());
-  // Otherwise the linker would drop the services.
+  // These uses make the linker include the services' descriptions.
   ASSERT_NE(inference::ServerLiveRequest::descriptor(), nullptr);
   ASSERT_NE(v1::GetBatchProfileRequest::descriptor(), nullptr);
   int methods = 0;
@@ -143,7 +145,8 @@ TEST_F(SecurityTest, RefusalTakesNoTime) {
   }
   std::nth_element(times.begin(), times.begin() + 100, times.end());
   RecordProperty("round_trip_us", absl::ToInt64Microseconds(times[100]));
-  // All refusals are counted. The round trip is an upper bound for the check.
+  // All refusals are counted. The time of a token check is at most the measured
+  // round trip.
   EXPECT_EQ(Sum("sfmamba_request_duration_seconds_count",
                 {R"(code="UNAUTHENTICATED")"}),
             201);

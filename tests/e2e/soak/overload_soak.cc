@@ -1,14 +1,14 @@
 // Sends many mixed requests to a real server at twice its capacity. The server
-// must refuse half of them and stay healthy. Each request must end as expected
-// or with a refusal. The server's counters must equal the client's counts, and
-// its memory must not grow.
+// must refuse about half of them and stay healthy. Each request must end as
+// expected or be refused. The server's counters must equal the client's counts,
+// and its memory must not grow.
 //
 //   bazel-bin/tests/e2e/soak/overload_soak --requests=100000
 //
-// A closed loop first finds the server's capacity. An open loop then sends
-// requests, whatever happened to earlier requests. They wait for a batch for at
-// most a fifth of a second. Only the server measures this wait, so both sides
-// know how each request ended.
+// First, a few clients that each wait for their answers measure the server's
+// capacity. Then requests are sent at a fixed rate, without waiting for
+// answers. A request may wait for its batch for at most 0.2 s. Only the server
+// measures this wait, so the client and the server count the same outcome.
 
 #include <algorithm>
 #include <atomic>
@@ -39,11 +39,13 @@ namespace {
 constexpr absl::Duration kQueueWait = absl::Milliseconds(200);
 constexpr char kClassifier[] = "tiny", kDetector[] = "finder",
                kSegmenter[] = "painter";
-// The maximum requests in flight, which limits the client's own memory.
+// Limits the number of requests in flight and thus the client's own memory.
 constexpr int kMaxInFlight = 2000;
-constexpr int kConcurrency = 32;  // Requests in flight in the closed loop.
+// The number of requests in flight while the capacity is measured.
+constexpr int kConcurrency = 32;
 
-// Gives a request a maximum queue wait and one of the priorities.
+// Returns the request with a maximum queue wait and with one of the four
+// priorities.
 SoakRequest Impatient(SoakRequest soak, int number) {
   std::visit(
       [number](auto& request) {
@@ -78,8 +80,8 @@ class OverloadSoak {
           GoodDenseRequests(kDetector, kSegmenter, stand.jpeg),
           BadDenseRequests(kDetector, kSegmenter, stand.jpeg)}) {
       for (const SoakRequest& soak : some) {
-        // Skipped, because a partial answer is OK even if its images were
-        // refused.
+        // Skips requests for which some images succeed and others fail. They
+        // end with OK even if the server refuses the good images.
         if (soak.outcomes.size() > 1) continue;
         const int number = static_cast<int>(requests_.size());
         requests_.push_back(Impatient(soak, number));
@@ -87,8 +89,8 @@ class OverloadSoak {
     }
   }
 
-  // Returns the requests per second that the server completes if some are
-  // always in flight.
+  // Returns how many requests per second the server completes if kConcurrency
+  // requests are always in flight.
   double Capacity(absl::Duration length) {
     const absl::Time start = absl::Now();
     std::atomic<int> ended{0};
@@ -111,7 +113,8 @@ class OverloadSoak {
     return ended / absl::ToDoubleSeconds(absl::Now() - start);
   }
 
-  // Sends `requests` at `rate` per second and waits until all have ended.
+  // Sends `requests` requests at random times, on average `rate` per second.
+  // Waits until all have ended.
   void Run(int requests, double rate) {
     std::mt19937 random(1);
     std::exponential_distribution<double> gap(rate);
@@ -132,7 +135,8 @@ class OverloadSoak {
         +[](int* in_flight) { return *in_flight == 0; }, &in_flight_));
   }
 
-  // Compares counts and memory.
+  // Compares the client's counts with the server's and checks the server's
+  // memory.
   void Check(int requests, double least_refused) {
     absl::MutexLock lock(&mu_);
     int64_t all = 0, ok = 0, refused = 0;
@@ -233,17 +237,18 @@ class OverloadSoak {
 
   const ServerProcess& server_;
   SoakReport& report_;
-  std::vector<SoakRequest> requests_;  // Set before threads run.
+  std::vector<SoakRequest> requests_;  // Not changed after construction.
   int not_sent_ = 0;
 
   mutable absl::Mutex mu_;
   int in_flight_ ABSL_GUARDED_BY(mu_) = 0;
-  // By model.
+  // The following maps count by model.
   std::map<std::string, Counts> codes_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, Counts> reasons_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, int64_t> images_ ABSL_GUARDED_BY(mu_);
 
-  client::VisionClient client_;  // Last: waits for the calls in flight.
+  // The last member. It waits for the calls in flight.
+  client::VisionClient client_;
 };
 
 }  // namespace

@@ -5,9 +5,10 @@
 //
 //   bazel-bin/tests/e2e/soak/soak --requests=100000
 //
-// Two models have the same weights. "tiny" gets requests that always end in the
-// same way, so its counters are known exactly. "fickle" gets requests that the
-// client abandons at random. Only the server knows which of these it completed.
+// The models "tiny" and "fickle" have the same weights. "tiny" gets only
+// requests that always end in the same way, so its counters are known exactly.
+// "fickle" gets requests that the client abandons at random. Only the server
+// knows which of these requests it has completed.
 
 #include <unistd.h>
 
@@ -40,8 +41,8 @@
 namespace sfmamba {
 namespace {
 
-// The counters of these models must equal the client's, except those of
-// kFickle.
+// The names of the models. The server's counters must equal the client's
+// counts, except for kFickle.
 constexpr char kSteady[] = "tiny", kDetector[] = "finder",
                kSegmenter[] = "painter", kFickle[] = "fickle";
 
@@ -65,10 +66,11 @@ class Soak {
     }
   }
 
-  // Sends all requests. They are answered and counted when it returns.
+  // Sends all requests. Returns when all of them have been answered and
+  // counted.
   void Run(int concurrency, client::ProgressBar* progress) {
     for (const SoakRequest& soak :
-         good_) {  // Alone, to store the expected answer.
+         good_) {  // Sent alone, to store the expected answer.
       expected_[soak.name] = Send(soak);
     }
     std::vector<std::thread> threads;
@@ -76,7 +78,8 @@ class Soak {
       threads.emplace_back([this, t, progress] { SendSome(t, progress); });
     }
     for (std::thread& thread : threads) thread.join();
-    // The server may not have noticed the last cancellations yet.
+    // Waits, because the server may not have noticed the last cancellations
+    // yet.
     const absl::Time deadline = absl::Now() + absl::Seconds(30);
     while (absl::Now() < deadline &&
            ServerMetric(server_.metrics_port(), "sfmamba_in_flight_requests") >
@@ -85,7 +88,8 @@ class Soak {
     }
   }
 
-  // Compares counts and memory.
+  // Compares the client's counts with the server's and checks the server's
+  // memory.
   void Check() {
     absl::MutexLock lock(&mu_);
     for (const char* model : {kSteady, kDetector, kSegmenter, "_unknown"}) {
@@ -101,7 +105,8 @@ class Soak {
   }
 
  private:
-  // Thread `t` sends its share of the requests, each drawn at random.
+  // Sends randomly drawn requests on thread `t` until all threads together have
+  // sent enough.
   void SendSome(int t, client::ProgressBar* progress) {
     std::mt19937 random(t);
     for (int i; (i = sent_.fetch_add(1)) < requests_;) {
@@ -127,7 +132,8 @@ class Soak {
           status = response.status();
           if (!response.ok()) return;
           for (auto result : response->results()) {
-            result.clear_error();  // Its details have no fixed order.
+            // The details of an error have no fixed order.
+            result.clear_error();
             results += result.SerializeAsString();
           }
         },
@@ -146,17 +152,19 @@ class Soak {
     return results;
   }
 
-  // Sends a valid request. Its answer must be the same as without other
-  // requests.
+  // Sends a valid request. Its answer must be the same as when the request was
+  // sent alone.
   void CheckAnswer(const SoakRequest& soak) {
     if (Send(soak) == expected_.at(soak.name)) return;
     report_.Complain(absl::StrCat(soak.name, ": another answer than alone"));
   }
 
-  // Sends a valid request and randomly abandons it after a random time.
+  // Sends a valid request to "fickle". In two of three cases, abandons it after
+  // a random time.
   void SendFickle(std::mt19937* random) {
     const absl::Duration patience = absl::Microseconds((*random)() % 8000);
-    const int way = (*random)() % 3;  // 0: waits, 1: cancels, 2: deadline.
+    // 0: waits, 1: cancels, 2: sets a deadline.
+    const int way = (*random)() % 3;
     absl::Notification done;
     absl::Status status;
     const client::CallHandle call =
@@ -197,9 +205,9 @@ class Soak {
         absl::StrCat(what, ": the server counted", ToText(server)));
   }
 
-  // A call that the client abandoned may have ended on the server in three
-  // ways, or may never have arrived. A call that ended well for the client must
-  // have ended well on the server.
+  // Checks the counters of "fickle". A call that the client abandoned may have
+  // ended in any way on the server, or may never have arrived. A call that
+  // ended with OK for the client must have ended with OK on the server.
   void CheckFickle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     Counts codes = ServerCounts(server_.metrics_port(),
                                 "sfmamba_requests_total", kFickle, "code");
@@ -222,8 +230,8 @@ class Soak {
         report_.Complain(absl::StrCat("fickle: outcome ", outcome));
       }
     }
-    // An image may end well although its caller left at the last moment.
-    // Therefore only the sums must agree.
+    // An image may be computed although its caller left at the last moment.
+    // Therefore only the sums are compared.
     if (images != server_total) {
       report_.Complain(absl::StrCat("fickle: ", server_total,
                                     " requests of one image, ", images,
@@ -237,11 +245,12 @@ class Soak {
   client::VisionClient client_;
   std::vector<SoakRequest> good_, bad_;
   v1::ClassifyRequest fickle_;
-  std::map<std::string, std::string> expected_;  // Set before threads run.
+  // Not changed after the threads start.
+  std::map<std::string, std::string> expected_;
   std::atomic<int> sent_{0};
 
   absl::Mutex mu_;
-  // By model.
+  // The following maps count by model.
   std::map<std::string, Counts> codes_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, Counts> outcomes_ ABSL_GUARDED_BY(mu_);
   Counts fickle_codes_ ABSL_GUARDED_BY(mu_);

@@ -13,22 +13,23 @@ using Counts = std::map<std::string, int64_t>;
 
 std::string ToText(const Counts& counts);
 
-// Returns the counter `name` of `model` by the values of `label`, from the
-// server's metrics port. Leaves out GetModel, which is also counted for other
-// callers.
+// Reads the counter `name` of `model` from the server's metrics port. Returns
+// its value for each value of `label`. Leaves out the method GetModel, because
+// other callers use it too.
 Counts ServerCounts(int metrics_port, const std::string& name,
                     const std::string& model, const std::string& label);
 
-// Returns a metric of the server, added up over its labels.
+// Returns the sum of a metric over all its labels.
 double ServerMetric(int metrics_port, const std::string& name);
 
 struct MemorySample {
-  double requests;  // So far.
+  double requests;  // The number of requests sent before this sample.
   double resident_bytes;
 };
 
-// Returns how many bytes 10,000 requests add, by least squares. Ignores the
-// first fifth of the samples. NaN if fewer than two others remain.
+// Returns how many bytes 10,000 requests add to the memory, by a least-squares
+// fit. Ignores the first fifth of the samples. Returns NaN if fewer than two
+// samples remain.
 double Growth(std::vector<MemorySample> samples);
 
 }  // namespace sfmamba

@@ -57,7 +57,7 @@ SoakRequest Fails(SoakRequest soak, absl::StatusCode code, std::string reason,
   soak.reason = std::move(reason);
   const int images = std::visit(
       [](const auto& request) { return request.images_size(); }, soak.request);
-  // A request with too many images counts as one error.
+  // The server counts a request with more than 64 images as one error.
   soak.outcomes = {{outcome, images > 64 ? 1 : images}};
   return soak;
 }

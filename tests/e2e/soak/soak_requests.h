@@ -19,16 +19,18 @@ struct SoakRequest {
   absl::StatusCode code = absl::StatusCode::kOk;
   std::string reason;                   // The expected error's reason.
   std::map<std::string, int> outcomes;  // Expected growth of items_total.
-  std::string counts_for;               // Model id; "_unknown" if it has none.
+  std::string counts_for;  // A model id, or "_unknown" if there is none.
 };
 
-// Returns valid Classify requests, each with another kind of input. `jpeg` is a
-// picture. `model` gives the size of tensors, and the requests go to `id`.
+// Returns valid Classify requests for the model `id`. Each has another kind of
+// input. `jpeg` is the content of a picture file. `model` gives the size of
+// tensors.
 std::vector<SoakRequest> GoodRequests(const std::string& id,
                                       const v1::Model& model,
                                       const std::string& jpeg);
 
-// Returns requests that always fail in the same way, alone or among others.
+// Returns requests that always fail in the same way, even if other requests run
+// at the same time.
 std::vector<SoakRequest> BadRequests(const std::string& id,
                                      const v1::Model& model,
                                      const std::string& jpeg);

@@ -12,8 +12,9 @@
 namespace sfmamba {
 namespace {
 
-constexpr double kMaxGrowth = 1 << 20;  // Bytes per 10,000 requests.
-constexpr int kFewRequests = 12500;     // Too few to measure the growth.
+constexpr double kMaxGrowth = 1 << 20;  // In bytes per 10,000 requests.
+// Fewer are not enough to measure the growth.
+constexpr int kFewRequests = 12500;
 
 }  // namespace
 
@@ -70,7 +71,8 @@ void SoakReport::CheckMemory(int requests) {
 
 int RunSoak(int argc, char** argv, client::FlagSet* flags,
             const std::function<void(const SoakStand&, SoakReport*)>& soak) {
-  // If started by hand, uses file names relative to the runfiles, as in a test.
+  // If the program is started by hand, it changes to the folder of its
+  // runfiles, in which a test runs.
   const std::string runfiles = absl::StrCat(argv[0], ".runfiles/sfmamba");
   if (std::filesystem::exists(runfiles)) {
     std::filesystem::current_path(runfiles);

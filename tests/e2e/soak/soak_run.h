@@ -20,7 +20,7 @@ namespace sfmamba {
 // The maximum time of a request in a soak test.
 inline constexpr absl::Duration kSoakTimeout = absl::Seconds(60);
 
-// Sends the request with the matching method.
+// Call the method that matches the request.
 absl::StatusOr<v1::ClassifyResponse> Call(client::VisionClient& client,
                                           const v1::ClassifyRequest& request);
 absl::StatusOr<v1::DetectResponse> Call(client::VisionClient& client,
@@ -32,7 +32,7 @@ absl::StatusOr<v1::SegmentResponse> Call(client::VisionClient& client,
 // Thread-safe.
 class SoakReport {
  public:
-  // Records an error. Prints the first 20.
+  // Records an error. Prints only the first 20 errors.
   void Complain(const std::string& what) ABSL_LOCKS_EXCLUDED(mu_);
   int complaints() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -40,7 +40,8 @@ class SoakReport {
   double SampleMemory(const ServerProcess& server, int done)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Prints the samples. Reports an error if memory grew by more than 1 MiB per
-  // 10,000 requests and there were enough `requests` to tell.
+  // 10,000 requests. Does not report this if there were too few `requests` to
+  // tell.
   void CheckMemory(int requests) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -49,12 +50,13 @@ class SoakReport {
   std::vector<MemorySample> memory_ ABSL_GUARDED_BY(mu_);
 };
 
-// The environment of a soak test.
+// What a soak test uses.
 struct SoakStand {
-  // Serves "tiny", "fickle" with the same weights, "finder" and "painter".
+  // This server has the models "tiny", "fickle" with the same weights, "finder"
+  // and "painter".
   const ServerProcess& server;
-  int requests;      // How many to send.
-  std::string jpeg;  // A picture's bytes.
+  int requests;      // How many requests to send.
+  std::string jpeg;  // The content of a picture file.
 };
 
 // The main function of a soak test. It reads `flags` and the common flags,
