@@ -154,9 +154,9 @@ constexpr VimRow kVimRows[] = {
     {"vim_s_uni_swap", 400, false, Tokens::kData},
 };
 
-// A row of the table of MambaOut variants. A block with C channels has a hidden
-// layer of `expansion` * C channels, rounded down. It convolves `conv` * C of
-// these.
+// A row of the table of MambaOut variants. In a block with C channels, the
+// hidden layer has `expansion` * C channels, rounded down. The block convolves
+// `conv` * C of these channels.
 struct MambaOutRow {
   const char* name;
   std::array<int, 4> widths, depths;
@@ -253,7 +253,7 @@ ModelConfig FromRow(const VimRow& row) {
   config.backbone.vim_dim = row.dim;
   config.backbone.vim_backward = row.backward;
   config.backbone.tokens = row.tokens;
-  config.crop_pct = 0.875;  // Vim resizes to 256 and crops to 224 pixels.
+  config.crop_pct = 0.875;  // Vim resizes to 256 pixels and crops to 224.
   return config;
 }
 
@@ -328,10 +328,10 @@ absl::StatusOr<ModelConfig> FindRow(absl::string_view variant) {
                                           absl::StrJoin(VariantNames(), ", ")));
 }
 
-// These functions set the values that the paper uses for COCO (detection) and
-// ADE20K (segmentation). The windows are as large as the maps of the largest
-// inputs in the evaluation or in the training. Source: docs/network.md,
-// "Preprocessing" and "Layers".
+// The functions ForDetection() and ForSegmentation() set the paper's values for
+// COCO (detection) and ADE20K (segmentation). The windows are as large as the
+// maps of the largest inputs in evaluation or training. Source:
+// docs/network.md, "Preprocessing" and "Layers".
 void ForDetection(bool sf_mamba, ModelConfig* config) {
   config->task = VisionTask::kDetection;
   config->num_classes = 80;
@@ -426,7 +426,7 @@ absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant,
   config->backbone.output_norms = true;
   config->resize = Resize::kKeepRatio;
   config->crop_pct = 1;
-  // Pictures of any size are accepted. Layers are prepared for this size.
+  // Pictures of any size are accepted. Layers are optimized for this size.
   config->image_size = config->Padded(config->short_side);
   return config;
 }

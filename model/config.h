@@ -12,12 +12,12 @@
 
 namespace sfmamba::model {
 
-// How the two auxiliary tokens of a stage are initialised. With kNone there are
-// no tokens, with kData they get the mean of the sequence, and with kLearnable
-// learned values. Source: SF-Mamba (arXiv 2603.16423), 3.2.
+// How the two auxiliary tokens of a stage are initialised. kNone means that
+// there are no auxiliary tokens. With kData, they are the mean of the sequence.
+// With kLearnable, they are learned. Source: SF-Mamba (arXiv 2603.16423), 3.2.
 enum class Tokens { kNone, kData, kLearnable };
 
-// When the auxiliary tokens are removed from the sequence.
+// The point at which a stage removes the auxiliary tokens from its sequences.
 enum class Discard { kBeforeAttention, kAfterFirstAttention, kAfterAttention };
 
 // The directions in which the Mamba blocks scan a sequence. All modes except
@@ -33,15 +33,15 @@ enum class ScanMode {
 
 enum class WindowMode { kFixed, kFull };
 // How a picture is resized to the network's input. kKeepRatio is for detection
-// and segmentation. It makes the picture as large as short_side and long_side
-// allow.
+// and segmentation. It keeps the picture's aspect ratio and makes the picture
+// as large as short_side and long_side allow.
 enum class Resize { kCenterCrop, kStretch, kKeepRatio };
 enum class VisionTask { kClassification, kDetection, kSegmentation };
 enum class Precision { kFloat32, kBFloat16, kFloat16, kInt8 };
 enum class Architecture { kHybrid, kVim, kMambaOut, kEfficientVim, kVMamba };
 enum class Nonlinearity { kGelu, kSilu };  // kGelu is the erf form.
-// The layers before the token stages. kConvolutions stands for the convolutions
-// of the papers. The other two are the layers of EfficientNet-Lite0 (arXiv
+// The layers before the token stages. kConvolutions means the convolutions of
+// the papers. The other two are the layers of EfficientNet-Lite0 (arXiv
 // 1905.11946) down to stride 16 or 32, for which pretrained weights exist.
 enum class Stem {
   kConvolutions,
@@ -49,31 +49,31 @@ enum class Stem {
   kEfficientNetLite0Stride32,
 };
 
-// The configuration of a MambaOut (arXiv 2405.07992), by stage. Its depths are
-// in BackboneConfig.
+// The configuration of a MambaOut (arXiv 2405.07992). Each array has one value
+// per stage. The depths are in BackboneConfig.
 struct MambaOutConfig {
   std::array<int, 4> widths = {};
   std::array<int, 4> hidden = {};           // Channels of a block's gate.
   std::array<int, 4> conv = {};             // Channels that a block convolves.
-  Nonlinearity gate = Nonlinearity::kGelu;  // Also in the stem.
-  // Whether this is a variant "_rw", timm's form of the network. Its
-  // downsampling layers are normalised before their convolution and not after
-  // it. Its blocks have a layer scale, and two norms are missing.
+  Nonlinearity gate = Nonlinearity::kGelu;  // Also the stem's activation.
+  // Whether this is a "_rw" variant, timm's form of the network. Its
+  // downsampling layers have their norm before the convolution and not after
+  // it. Its blocks have a layer scale. The first norm of the stem and the last
+  // norm of the classifier are missing.
   bool rw = false;
 };
 
-// The configuration of an EfficientViM (arXiv 2411.15241), by stage. It has
-// three stages.
+// The configuration of an EfficientViM (arXiv 2411.15241). Each array has one
+// value for each of the three stages.
 struct EfficientVimConfig {
   std::array<int, 3> widths = {};  // Multiples of 8.
   std::array<int, 3> depths = {};
   std::array<int, 3> states = {};  // Hidden states of an image.
-  // Whether there is a second classifier, which was trained to imitate a
-  // teacher model. The model's logits are then the mean of both classifiers'
-  // logits.
+  // Whether there is a second classifier, trained to imitate a teacher model.
+  // If so, the model's logits are the mean of both classifiers' logits.
   bool distilled = false;
 
-  // Returns the number of values that the classifiers read.
+  // Returns the length of the feature vector that the classifiers read.
   int features() const { return widths[0] + widths[1] + 2 * widths[2]; }
 };
 
@@ -82,9 +82,11 @@ struct EfficientVimConfig {
 // blocks. Validate() checks that the values are consistent.
 struct BackboneConfig {
   Architecture architecture = Architecture::kHybrid;
-  // An EfficientNet-Lite0 replaces the stages before first_stage(), so that
-  // their fields and `in_dim` are ignored. `dim` must fit the stem's channels:
-  // 28 gives stage 3 its 112 channels, and 24 gives stage 4 its 192 channels.
+  // An EfficientNet-Lite0 replaces the stages before first_stage(). The fields
+  // of these stages and `in_dim` are then ignored. `dim` must match the stem's
+  // channels. It must be 28 if the stem ends with 112 channels, the width of
+  // stage 3. It must be 24 if the stem ends with 192 channels, the width of
+  // stage 4.
   Stem stem = Stem::kConvolutions;
   int dim = 80;     // Channels of stage 1; each stage doubles them.
   int in_dim = 32;  // Channels after the stem's first convolution.
@@ -93,8 +95,8 @@ struct BackboneConfig {
   // The side of the windows in stages 3 and 4, in tokens.
   std::array<int, 2> windows = {14, 7};
   WindowMode window_mode = WindowMode::kFixed;
-  // The side, in tokens, of the sub-windows that attention is limited to in
-  // stages 3 and 4 (the "club" models). 0 means that there are none.
+  // The side, in tokens, of the sub-windows to which attention is limited in
+  // stages 3 and 4 (the "club" models). 0 means that attention is not limited.
   std::array<int, 2> attention_windows = {0, 0};
   bool layer_scale = false;
   bool attention = true;  // If false, every block is a Mamba block.
@@ -104,7 +106,7 @@ struct BackboneConfig {
   Discard discard = Discard::kAfterFirstAttention;
   ScanMode scan = ScanMode::kUni;
   // Whether a LayerNorm ("outnorm0" to "outnorm3") is applied to each stage's
-  // map before the head, as for detection and segmentation.
+  // map before the head. Detection and segmentation need this.
   bool output_norms = false;
   // The next three fields are for kVim only.
   int vim_dim = 384;         // Channels.
@@ -114,8 +116,8 @@ struct BackboneConfig {
   MambaOutConfig mamba_out;
   // kEfficientVim uses only this field.
   EfficientVimConfig efficient_vim;
-  // kVMamba uses only this field, `dim`, `depths` and `output_norms`. This is
-  // the number of channels that a block scans, divided by the block's channels.
+  // The number of channels that a block scans, divided by the block's channels.
+  // kVMamba uses only this field, `dim`, `depths` and `output_norms`.
   int ssm_ratio = 1;
 
   // Returns the first stage (0..3) that the stem does not replace.
@@ -126,13 +128,13 @@ struct BackboneConfig {
   // Returns the channels of the last feature map.
   int feature_width() const;
   // Returns the number of Mamba blocks in stage `stage` (2 or 3). They come
-  // first; the stage's other blocks are attention blocks.
+  // first. The other blocks of the stage are attention blocks.
   int mamba_blocks(int stage) const;
 };
 
-// Additional layers between a classifier's last map and its classes. They are a
-// 1x1 convolution to `channels` and a 1x1 convolution to `features`, followed
-// by a BatchNorm and ReLU6. If both fields are 0, there are no such layers.
+// Additional layers between a classifier's last map and its classes. A 1x1
+// convolution to `channels` and a 1x1 convolution to `features` are followed by
+// a BatchNorm and ReLU6. If both fields are 0, there are no such layers.
 struct ClassifierConfig {
   int channels = 0;
   int features = 0;
@@ -144,19 +146,19 @@ struct ModelConfig {
   VisionTask task = VisionTask::kClassification;
   BackboneConfig backbone;
   ClassifierConfig classifier;      // For hybrid classifiers only.
-  DetectorConfig detector;          // kDetection only.
-  int segmentation_channels = 512;  // UperNet's width; kSegmentation only.
-  int num_classes = 1000;           // Without the background.
+  DetectorConfig detector;          // For kDetection only.
+  int segmentation_channels = 512;  // UperNet's width.
+  int num_classes = 1000;           // The background does not count.
 
   int image_size = 224;  // The side of the square input in pixels.
   double crop_pct = 1.0;
   Resize resize = Resize::kCenterCrop;
-  // For kKeepRatio only: the limits of the shorter and the longer side after
-  // the resize, in pixels. After normalisation, inputs are padded with zeros to
+  // For kKeepRatio only. These limit the shorter and the longer side after the
+  // resize, in pixels. After normalisation, inputs are padded with zeros to
   // multiples of pad_multiple pixels.
   int short_side = 800, long_side = 1333;
   int pad_multiple = 1;
-  // The mean and the standard deviation of R, G and B, which range from 0 to 1.
+  // The mean and the standard deviation of R, G and B on a scale from 0 to 1.
   // Inputs are normalised with them.
   std::array<float, 3> mean = {0.485f, 0.456f, 0.406f};
   std::array<float, 3> std = {0.229f, 0.224f, 0.225f};
@@ -168,17 +170,17 @@ struct ModelConfig {
     return (side + pad_multiple - 1) / pad_multiple * pad_multiple;
   }
 
-  // Returns the size of a classifier's embedding, the vector that its last
-  // layer reads.
+  // Returns the size of a classifier's embedding. This is the vector that the
+  // classifier's last layer reads.
   int embedding_width() const;
 
-  // Returns the side, in pixels, that a picture is resized to before the crop:
-  // floor(image_size / crop_pct).
+  // Returns the side, in pixels, to which a picture is resized before the crop.
+  // This is floor(image_size / crop_pct).
   int resize_size() const;
 };
 
-// Returns the configuration of the variant with this name. NOT_FOUND, listing
-// the known variants, for any other name. The names are:
+// Returns the configuration of the variant with this name. For an unknown name,
+// returns NOT_FOUND with a list of the known variants. The names are:
 //
 //   sf_mamba_X, where X is t, t2, s, b, b_21k, l, l_21k, l2, l2_512_21k,
 //     l3_256_21k or l3_512_21k.
@@ -188,12 +190,12 @@ struct ModelConfig {
 //     efficientvim_m1 and efficientvim_m1_dist.
 //   vmamba_t_s1l8, vmamba_t_s2l5, vmamba_s_s2l15, vmamba_s_s1l20,
 //     vmamba_b_s2l15 and vmamba_b_s1l20.
-//   custom, which is the defaults above.
+//   custom, which has the default values of this file.
 absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant);
 
 // Returns the configuration of a variant for a task. For detection (COCO) and
-// segmentation (ADE20K), it has the input sizes, padding, windows and classes
-// of the paper. UNIMPLEMENTED for these two tasks with Vim, MambaOut and
+// segmentation (ADE20K), it has the paper's input sizes, padding, windows and
+// classes. Returns UNIMPLEMENTED for these two tasks with Vim, MambaOut and
 // EfficientViM.
 absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant,
                                           VisionTask task);
@@ -201,9 +203,9 @@ absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant,
 // Returns all names that VariantConfig() knows, in the order of its tables.
 std::vector<std::string> VariantNames();
 
-// Returns INVALID_ARGUMENT, naming the first invalid field, if the values do
-// not fit. For example, the heads must divide the width, and a sub-window must
-// divide its window.
+// Returns INVALID_ARGUMENT with the name of the first invalid field if the
+// values do not fit each other. For example, the number of heads must divide
+// the width, and a sub-window's side must divide its window's side.
 absl::Status Validate(const ModelConfig& config);
 
 }  // namespace sfmamba::model

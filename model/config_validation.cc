@@ -48,8 +48,8 @@ absl::Status CheckImage(const ModelConfig& config) {
       Check(config.crop_pct >= 0.01 && config.crop_pct <= 1, "crop_pct",
             config.crop_pct, "0.01 to 1"),
   });
-  // resize_size() divides by crop_pct, so it is called only if crop_pct is
-  // valid.
+  // resize_size() divides by crop_pct. Therefore crop_pct must be checked
+  // first.
   if (status.ok()) {
     status = CheckRange("resize_size", config.resize_size(), config.image_size,
                         1 << 15);
@@ -87,8 +87,8 @@ absl::Status CheckTokenStage(const BackboneConfig& config, int stage) {
             sub_window, "0 without attention"),
   });
   if (!status.ok() || sub_window == 0) return status;
-  // With kFull the sub-window need not divide the window, because the map is
-  // padded to whole sub-windows.
+  // With kFull, the side of a sub-window need not divide the side of the
+  // window, because the map is padded to whole sub-windows.
   return Check(config.window_mode == WindowMode::kFull ||  //
                    window % sub_window == 0,
                "attention_windows" + at, sub_window,
@@ -96,8 +96,8 @@ absl::Status CheckTokenStage(const BackboneConfig& config, int stage) {
 }
 
 // Checks the layers before the token stages. EfficientNet-Lite0 ends with 112
-// or 192 channels. These must be the width of stage 3 (4 * dim) or stage 4 (8 *
-// dim).
+// or 192 channels. 112 must be the width of stage 3, 4 * dim. 192 must be the
+// width of stage 4, 8 * dim.
 absl::Status CheckStem(const BackboneConfig& config) {
   if (config.stem == Stem::kEfficientNetLite0) {
     return Check(config.dim == 28, "dim", config.dim,
@@ -125,9 +125,8 @@ absl::Status CheckHybrid(const BackboneConfig& config) {
             "NONE without Mamba blocks"),
       Check(config.mamba || config.scan == ScanMode::kUni, "scan", "another",
             "UNI without Mamba blocks"),
-      // Swapping the auxiliary tokens carries what a forward scan has seen back
-      // to the beginning of the sequence. The paper defines the tokens for no
-      // other scan.
+      // The auxiliary tokens carry what a forward scan has seen back to the
+      // beginning of the sequence. The paper defines them only for this scan.
       Check(config.scan == ScanMode::kUni || config.tokens == Tokens::kNone,
             "tokens", tokens, "NONE with a scan other than UNI"),
   });
@@ -291,15 +290,15 @@ absl::Status CheckTask(const ModelConfig& config) {
             "architecture", "another", "hybrid or VMamba for a dense task"),
       CheckRange("short_side", config.short_side, 1, 1 << 13),
       CheckRange("long_side", config.long_side, config.short_side, 1 << 13),
-      // Class maps have 16 bits per pixel.
+      // A class map has 16 bits per pixel.
       CheckRange("num_classes", config.num_classes, 1, (1 << 16) - 1),
   });
   if (!status.ok()) return status;
   if (config.task == VisionTask::kDetection) {
     return CheckDetector(config.detector);
   }
-  // A segmenter's picture must not be padded, because the logits are resized as
-  // if they covered exactly the picture.
+  // A segmenter's picture must not be padded. The logits are resized as if they
+  // covered exactly the picture.
   return FirstError({
       CheckRange("pad_multiple", config.pad_multiple, 1, 1),
       CheckRange("segmentation_channels", config.segmentation_channels, 1,

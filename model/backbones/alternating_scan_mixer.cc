@@ -18,16 +18,16 @@ void AlternatingScanMixer::AddTo(ops::Residual& residual, const at::Tensor& x,
   at::Tensor seen = reversed_ ? Reversed(x, length) : x;
   int64_t seen_length = length;
   if (mean_token_) {
-    // The mean comes first in the order of the scan, so every token's state has
-    // seen it.
+    // The mean of the tokens comes first. The state of the scan has then seen
+    // all tokens before it reaches the first one.
     seen = seen.view({-1, length, width});
     seen = at::cat({seen.mean(1, /*keepdim=*/true), seen}, 1);
     seen = seen.view({rows, -1, width});
     ++seen_length;
   }
   at::Tensor& sum = residual.Sum();
-  // The mixer adds to zeros and not to the residual stream. Its result must
-  // first be put back into order, and the result of the mean token must be
+  // The mixer adds its result to zeros and not to the residual stream. The
+  // result must first be put back into order, and the mean's part of it must be
   // dropped.
   ops::Residual own(at::zeros(seen.sizes(), sum.options()));
   mixer_->AddTo(own, seen, seen_length);

@@ -8,9 +8,10 @@
 
 namespace sfmamba::backbones {
 
-// Applies another mixer to reversed sequences, to sequences that begin with the
-// mean of their tokens, or to both. Blocks then scan in alternating directions,
-// which is an ablation. Source: SF-Mamba (arXiv 2603.16423), 4.
+// Applies another mixer to reversed sequences, to sequences with the mean of
+// their tokens in front, or to both. If every second block reverses, the blocks
+// scan in alternating directions. This is an ablation. Source: SF-Mamba (arXiv
+// 2603.16423), 4.
 class AlternatingScanMixer : public Mixer {
  public:
   AlternatingScanMixer(std::unique_ptr<Mixer> mixer, bool reversed,

@@ -30,15 +30,16 @@ void Attention::AddToPart(ops::Residual& residual, const at::Tensor& x,
 void Attention::AddTokens(ops::Residual& residual, const at::Tensor& x,
                           int64_t length, int64_t first, int64_t count) const {
   const int64_t width = x.size(-1);
-  // [3, sequences, heads, length, width / heads]
+  // The shape is [3, sequences, heads, length, width / heads].
   const at::Tensor qkv = qkv_.Forward(x)
                              .view({-1, length, 3, heads_, width / heads_})
                              .permute({2, 0, 3, 1, 4});
-  // All tokens have keys and values. Only tokens [first, first + count) have
-  // queries.
+  // All tokens have keys and values. Queries are computed only for tokens
+  // [first, first + count).
   const at::Tensor q = qkv[0].narrow(2, first, count);
   const at::Tensor y = implementation_.Attention(q, qkv[1], qkv[2]);
-  // [sequences, heads, count, width / heads] becomes [sequences, count, width].
+  // The shape [sequences, heads, count, width / heads] becomes [sequences,
+  // count, width].
   proj_.AddTo(residual, y.transpose(1, 2).reshape({-1, count, width}));
 }
 

@@ -9,8 +9,8 @@
 namespace sfmamba::backbones {
 
 // Multi-head softmax attention over the tokens of each sequence, without a
-// mask. If the residual [sequences, tokens, width] holds only some tokens of
-// each sequence, the result is computed for these tokens only. They still
+// mask. The residual [sequences, tokens, width] may contain only some tokens of
+// each sequence. Then the result is computed only for these tokens, which still
 // attend to all tokens of x.
 class Attention : public Mixer {
  public:
@@ -24,7 +24,8 @@ class Attention : public Mixer {
                  int64_t first) const override;
 
  private:
-  // Computes the result of tokens [first, first + count) of each sequence.
+  // Computes the result of tokens [first, first + count) of each sequence and
+  // adds it to `residual`.
   void AddTokens(ops::Residual& residual, const at::Tensor& x, int64_t length,
                  int64_t first, int64_t count) const;
 

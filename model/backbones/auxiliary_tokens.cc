@@ -21,7 +21,7 @@ at::Tensor AuxiliaryTokens::Attach(const at::Tensor& x) const {
   const int64_t count = x.size(0), length = x.size(1), width = x.size(2);
   at::Tensor y = at::empty({count, length + 2, width}, x.options());
   y.narrow(1, 1, length).copy_(x);
-  // Both ends get the same mean. The blocks later make them differ.
+  // Both ends get the same mean. The blocks then change each end differently.
   if (ends() == ops::WindowEnds::kMean) implementation_.FillEndsWithMean(y);
   FillUnset(y);
   return y;
@@ -42,7 +42,7 @@ ops::WindowEnds AuxiliaryTokens::ends() const {
     case model::Tokens::kLearnable:
       return ops::WindowEnds::kUnset;
   }
-  return ops::WindowEnds::kNone;  // Not reached: all cases are above.
+  return ops::WindowEnds::kNone;  // Never reached.
 }
 
 at::Tensor AuxiliaryTokens::Detach(const at::Tensor& x) {

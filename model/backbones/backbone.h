@@ -13,7 +13,8 @@
 
 namespace sfmamba::backbones {
 
-// Which of its maps a backbone returns.
+// The maps that a backbone returns: the maps of all stages or only the last
+// one.
 enum class FeatureMaps { kAll, kLast };
 
 // Computes features from images. Immutable, so thread-safe.
@@ -21,23 +22,25 @@ class Backbone {
  public:
   virtual ~Backbone() = default;
 
-  // Returns the features of N images of H x W pixels. Mamba blocks run on
-  // `fold_rows` rows (SF-Mamba's B1). These must divide every number that
-  // Sequences(N, H, W) returns. 0 gives each sequence its own row.
+  // Returns the features of N images of H x W pixels. Mamba blocks process the
+  // sequences of a batch in `fold_rows` rows (the paper's B1), each of which
+  // consists of several sequences. `fold_rows` must divide every number that
+  // Sequences(N, H, W) returns. If it is 0, each sequence has its own row.
   virtual layers::Features Forward(const ops::ImageBatch& images,
                                    int64_t fold_rows) const = 0;
 
-  // Returns the number of sequences that a batch has in each token stage.
+  // Returns the number of sequences of a batch in each token stage. The stages
+  // are in order.
   virtual std::vector<int64_t> Sequences(int64_t images, int64_t height,
                                          int64_t width) const = 0;
 
-  // Returns the smallest number of images that a processor computes together at
-  // full speed. A batch may have fewer images.
+  // Returns the smallest number of images for which a CPU reaches its full
+  // speed. A batch may have fewer images.
   virtual int64_t ImagesAtOnce() const { return 1; }
 };
 
 // Takes the backbone's tensors from `scope`. `image_size` is the expected side
-// of the images, a hint.
+// of the images in pixels, which affects the choice of algorithms.
 std::unique_ptr<Backbone> MakeBackbone(
     const model::BackboneConfig& config, int image_size, FeatureMaps maps,
     const weights::StateDict::Scope& scope,

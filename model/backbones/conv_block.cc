@@ -10,8 +10,8 @@ layers::Convolution MakeConvolution(
     const weights::StateDict::Scope& norm, int width, int size,
     ops::Activation activation, const ops::Implementation& implementation) {
   layers::Convolution::Shape shape{width, width, /*stride=*/1, size};
-  // Only the second convolution reads the result of the first, which has the
-  // activation. The second convolution adds its result to the stage's map.
+  // The first convolution has the activation, and only the second convolution
+  // reads its result. The second one adds its result to the stage's map.
   shape.feeds_products = activation != ops::Activation::kNone;
   return layers::Convolution(
       shape, layers::Convolution::Take(convolution, shape, true),

@@ -7,16 +7,18 @@
 
 namespace sfmamba::backbones {
 
-// The residual block of stages 1 and 2, on maps [N, width, H, W]: convolution,
-// BatchNorm, GELU in the tanh form, convolution, BatchNorm.
-// Source: MambaVision (arXiv 2407.08083), 3.2.
+// The residual block of stages 1 and 2, for maps [N, width, H, W]. It consists
+// of a convolution, a BatchNorm, a GELU in the tanh form, another convolution
+// and another BatchNorm. Source: MambaVision (arXiv 2407.08083), 3.2.
 class ConvBlock {
  public:
-  // `size` is the expected side of the map, a hint.
+  // `size` is the expected side of the map, which affects the choice of
+  // algorithms.
   ConvBlock(const weights::StateDict::Scope& scope, int width, int size,
             const ops::Implementation& implementation);
 
-  // x += block(x). May write to x's memory, which no other tensor may share.
+  // Computes x += block(x). May write to x's memory, which no other tensor may
+  // share.
   void Forward(at::Tensor& x) const;
 
  private:

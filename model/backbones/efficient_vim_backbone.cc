@@ -21,7 +21,8 @@ using layers::Convolution;
 
 int Halved(int size) { return (size + 1) / 2; }
 
-// Takes a convolution "conv" without bias and its BatchNorm "norm", folded.
+// Takes a convolution "conv" without bias and a BatchNorm "norm" from `scope`.
+// Folds them into one convolution.
 ops::Weights TakeFolded(const weights::StateDict::Scope& scope,
                         const Convolution::Shape& shape) {
   return ops::FoldBatchNorm(
@@ -49,9 +50,9 @@ Convolution::Shape Depthwise(int width, int stride, int size) {
   return shape;
 }
 
-// Returns rest * x + part * d(x), where d is the depthwise convolution with
-// `weights`. The sum is a depthwise convolution, too. `part` and `rest` are
-// fp64 [width].
+// Returns a convolution that computes rest * x + part * d(x), where d is the
+// depthwise convolution with `weights`. This sum is a depthwise convolution,
+// too. `part` and `rest` are fp64 [width].
 Convolution Mix(const Convolution::Shape& shape, const ops::Weights& weights,
                 const at::Tensor& part, const at::Tensor& rest,
                 const ops::Implementation& implementation) {
@@ -66,7 +67,8 @@ Convolution Mix(const Convolution::Shape& shape, const ops::Weights& weights,
                      implementation);
 }
 
-// Takes a depthwise convolution d. Returns (1 - part) * x + part * d(x).
+// Takes a depthwise convolution d from `scope`. Returns a convolution that
+// computes (1 - part) * x + part * d(x).
 Convolution TakeMixed(const weights::StateDict::Scope& scope, int width,
                       int size, const at::Tensor& part,
                       const ops::Implementation& implementation) {
@@ -74,7 +76,8 @@ Convolution TakeMixed(const weights::StateDict::Scope& scope, int width,
   return Mix(shape, TakeFolded(scope, shape), part, 1 - part, implementation);
 }
 
-// Takes a depthwise convolution d. Returns x + d(x).
+// Takes a depthwise convolution d from `scope`. Returns a convolution that
+// computes x + d(x).
 Convolution TakeResidual(const weights::StateDict::Scope& scope, int width,
                          int size, const ops::Implementation& implementation) {
   const Convolution::Shape shape = Depthwise(width, /*stride=*/1, size);
@@ -89,8 +92,8 @@ ops::Weights TakeGate(const weights::StateDict::Scope& scope, int in, int out) {
           scope.Take("bias", {out})};
 }
 
-// Takes a convolution along sequences whose kernel has one pixel, [out, in, 1],
-// as a linear layer.
+// Takes a convolution along sequences from `scope`. Its kernel has one tap, so
+// it becomes a linear layer.
 layers::Linear TakeLinear(const weights::StateDict::Scope& scope, int in,
                           int out, const ops::Implementation& implementation) {
   return layers::Linear(
@@ -98,7 +101,8 @@ layers::Linear TakeLinear(const weights::StateDict::Scope& scope, int in,
       implementation);
 }
 
-// Returns a map [N, C, H, W], of any order in memory, as [N, C, H * W].
+// Returns the map [N, C, H, W] as [N, C, H * W] in fp32. The map may have any
+// order in memory.
 at::Tensor Pixels(const at::Tensor& map) {
   return map.to(at::kFloat).flatten(2);
 }
@@ -122,8 +126,9 @@ StateMixer::StateMixer(const weights::StateDict::Scope& scope, int width,
       hz_(TakeLinear(scope.Sub("hz_proj"), width, 2 * width, implementation)),
       out_(TakeLinear(scope.Sub("out_proj"), width, width, implementation)),
       skip_(scope.Take("D", {1})) {
-  // A is not used. It is the same for all pixels, so that the softmax over them
-  // cancels it.
+  // A is taken, because every tensor of a checkpoint must be, but it is not
+  // used. It is the same for all pixels, so it cancels out in the softmax over
+  // the pixels.
   scope.Take("A", {states});
 }
 
@@ -139,7 +144,7 @@ StateMixer::Mixed StateMixer::Forward(const at::Tensor& map) const {
   const at::Tensor gated =
       hz.narrow(2, 0, width) * (at::silu(hz.narrow(2, width, width)) + skip_);
   const at::Tensor states = out_.Forward(gated).to(at::kFloat);
-  // Pixels by channels, which is a map's order in memory on most devices.
+  // The shape is [N, L, width]. Most devices store a map in this order.
   const at::Tensor y = at::bmm(part(1).transpose(1, 2), states);
   return {y.view({map.size(0), map.size(2), map.size(3), width})
               .permute({0, 3, 1, 2}),

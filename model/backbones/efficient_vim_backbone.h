@@ -16,9 +16,9 @@
 
 namespace sfmamba::backbones {
 
-// EfficientViM's mixer. It mixes the pixels of an image into n hidden states,
-// and then the states back into each pixel. Source: EfficientViM (arXiv
-// 2411.15241), 4.1, the HSM-SSD layer.
+// The mixer of EfficientViM. It sums up the pixels of an image to n hidden
+// states, and then mixes the states back into each pixel. Source: EfficientViM
+// (arXiv 2411.15241), 4.1, the HSM-SSD layer.
 class StateMixer {
  public:
   StateMixer(const weights::StateDict::Scope& scope, int width, int states,
@@ -28,18 +28,19 @@ class StateMixer {
     at::Tensor map;     // [N, width, H, W]
     at::Tensor states;  // [N, n, width]
   };
-  // `map` [N, width, H, W] is normalised. All results are fp32.
+  // `map` [N, width, H, W] must be normalised. All results are fp32.
   Mixed Forward(const at::Tensor& map) const;
 
  private:
   const int states_;
-  layers::Convolution project_, convolve_;  // To B, C and dt, n channels each.
+  layers::Convolution project_, convolve_;  // Compute B, C and dt.
   layers::Linear hz_, out_;
-  at::Tensor skip_;  // [1], D of the paper.
+  at::Tensor skip_;  // [1], called D in the paper.
 };
 
-// A block: two depthwise convolutions, the mixer and an MLP. Each is mixed with
-// its input by a learned weight per channel.
+// A block with four layers: two depthwise convolutions, the mixer and an MLP.
+// The result of each layer is a weighted mean of its input and its output. The
+// weights are learned, one per channel.
 class EfficientVimBlock {
  public:
   EfficientVimBlock(const weights::StateDict::Scope& scope, int width,
@@ -49,22 +50,22 @@ class EfficientVimBlock {
   StateMixer::Mixed Forward(const at::Tensor& map) const;
 
  private:
-  // `parts` is fp64 [4, width], the weights of the four layers when they are
-  // mixed with their inputs.
+  // `parts` is fp64 [4, width]. For each layer, it is the weight of the layer's
+  // output.
   EfficientVimBlock(const weights::StateDict::Scope& scope, int width,
                     int states, int size, const at::Tensor& parts,
                     const ops::Implementation& implementation);
 
-  layers::Convolution dwconv1_, dwconv2_;  // Their weights include the mix.
+  layers::Convolution dwconv1_, dwconv2_;  // These include the weighted mean.
   layers::LayerNorm norm_;
   StateMixer mixer_;
   layers::Convolution fc1_, fc2_;  // fc2 includes its weight.
   at::Tensor mixer_weight_;        // [width, 1, 1]
-  at::Tensor mlp_rest_;            // [width, 1, 1], 1 minus the MLP's weight.
+  at::Tensor mlp_rest_;            // [width, 1, 1], 1 - the MLP's weight.
 };
 
-// The layers between two stages: an inverted residual of stride 2 with squeeze
-// and excitation, between two residual depthwise convolutions.
+// The layers between two stages. An inverted residual block with stride 2 and
+// squeeze-and-excitation lies between two residual depthwise convolutions.
 class EfficientVimMerge {
  public:
   EfficientVimMerge(const weights::StateDict::Scope& scope, int in, int out,
@@ -79,9 +80,10 @@ class EfficientVimMerge {
 };
 
 // The backbone of EfficientViM, with three stages at strides 16, 32 and 64. The
-// last feature is the input of the classifier, as a map of one pixel. It
-// consists of the means of each stage's normalised states and of the normalised
-// last map. With FeatureMaps::kAll, the stages' maps before merging come first.
+// last feature is the classifier's input, stored as a map of one pixel. It
+// consists of the mean of each stage's normalised states, followed by the mean
+// of the normalised last map. With FeatureMaps::kAll, the maps of the stages
+// come before it.
 class EfficientVimBackbone : public Backbone {
  public:
   EfficientVimBackbone(const model::BackboneConfig& config, int image_size,
@@ -93,17 +95,18 @@ class EfficientVimBackbone : public Backbone {
   // Every image counts as one sequence.
   std::vector<int64_t> Sequences(int64_t images, int64_t height,
                                  int64_t width) const override;
-  // The last maps of an image have few pixels. So reading the weights takes as
-  // long as the products of one image.
+  // The last maps of an image have few pixels. For a single image, reading
+  // their weights takes as long as multiplying by them.
   int64_t ImagesAtOnce() const override { return 4; }
 
  private:
   const FeatureMaps maps_;
   std::optional<layers::StemConvolution> first_;
-  std::vector<layers::Convolution> stem_;  // After first_.
+  std::vector<layers::Convolution> stem_;  // The convolutions after first_.
   std::vector<std::vector<EfficientVimBlock>> stages_;
   std::vector<EfficientVimMerge> merges_;
-  std::vector<layers::LayerNorm> norms_;  // Three for states, one for the map.
+  // Three for the states, one for the map.
+  std::vector<layers::LayerNorm> norms_;
 };
 
 }  // namespace sfmamba::backbones

@@ -35,7 +35,8 @@ HybridBackbone::HybridBackbone(const model::BackboneConfig& config,
       output_norms_.emplace_back(scope.Sub(absl::StrCat("outnorm", stage)),
                                  config.width(stage), implementation);
     }
-    // No stage follows stage 4, and the trunk's own blocks downsample.
+    // No downsampling follows the last stage (3). The stages in a LiteTrunk do
+    // their own downsampling.
     if (stage == 3 || in_trunk) continue;
     const layers::Convolution::Shape shape{config.width(stage),
                                            config.width(stage + 1),
@@ -59,7 +60,8 @@ at::Tensor HybridBackbone::ForwardConvolutions(
     const ops::ImageBatch& images, layers::Features* features) const {
   if (trunk_.has_value()) {
     std::vector<at::Tensor> maps = trunk_->Forward(images);
-    // The last map is the first token stage's input, not a stage's output.
+    // The trunk's last map is not a feature. It is the input of the first token
+    // stage.
     at::Tensor last = std::move(maps.back());
     maps.pop_back();
     for (const at::Tensor& map : maps) {
@@ -81,7 +83,8 @@ at::Tensor HybridBackbone::ForwardParts(const ops::ImageBatch& images,
   const at::Tensor& values = images.values();
   if (!values.defined()) return ForwardConvolutions(images, features);
   const int64_t count = values.size(0);
-  // Indexed by a part's first image. A part is one image or all of them.
+  // The index is the number of a part's first image. A part consists of one
+  // image or of all images.
   std::vector<at::Tensor> results(count);
   std::vector<layers::Features> maps(count);
   implementation_.ForEachPart(
@@ -109,7 +112,7 @@ layers::Features HybridBackbone::Forward(const ops::ImageBatch& images,
   layers::Features features;
   at::Tensor x = ForwardParts(images, &features);
   for (const TokenStage& tokens : token_stages_) {
-    // The layers before the first token stage have downsampled its input.
+    // The input of the first token stage is downsampled already.
     if (&tokens != &token_stages_.front()) x = downsamples_.back().Forward(x);
     x = tokens.Forward(
         x, fold_rows > 0 ? fold_rows

@@ -18,8 +18,8 @@ namespace sfmamba::backbones {
 // 2603.16423). It has two convolution stages and two token stages. A LiteTrunk
 // may replace the first two or three stages. The features are the stages' maps
 // before downsampling, or the trunk's maps of the same strides. With
-// output_norms, a LayerNorm is applied to each feature, in fp32, but not to the
-// next stage's input.
+// output_norms, each feature is the result of a LayerNorm in fp32. The next
+// stage reads the map without this norm.
 class HybridBackbone : public Backbone {
  public:
   HybridBackbone(const model::BackboneConfig& config, int image_size,
@@ -32,28 +32,29 @@ class HybridBackbone : public Backbone {
                                  int64_t width) const override;
 
  private:
-  // Appends a stage's map, normalised if there are output norms.
+  // Appends a stage's map to `features`. If there are output norms, normalises
+  // it first.
   void Add(const at::Tensor& map, layers::Features* features) const;
   // Runs the layers before the token stages and appends their maps to
   // `features`. Returns the input of the first token stage.
   at::Tensor ForwardConvolutions(const ops::ImageBatch& images,
                                  layers::Features* features) const;
-  // Divides the images into parts, as the implementation wants, and runs
-  // ForwardConvolutions() on each part. If an image passes through all
-  // convolutions alone, its map may stay in the cache from one convolution to
-  // the next.
+  // Runs ForwardConvolutions() on one image at a time or on all images at once,
+  // as the implementation prefers. If one image passes through all convolutions
+  // alone, its maps may stay in the CPU's cache.
   at::Tensor ForwardParts(const ops::ImageBatch& images,
                           layers::Features* features) const;
 
   const FeatureMaps maps_;
   const ops::Implementation& implementation_;
 
-  std::optional<LiteTrunk> trunk_;  // If set, replaces the next two members.
+  // If set, trunk_ replaces the next two members.
+  std::optional<LiteTrunk> trunk_;
   std::optional<PatchEmbed> patch_embed_;
   std::vector<ConvStage> conv_stages_;    // Stages 1 and 2.
-  std::vector<TokenStage> token_stages_;  // Stage 3, unless replaced, and 4.
+  std::vector<TokenStage> token_stages_;  // Stages 3 and 4, or only stage 4.
   std::vector<layers::Convolution> downsamples_;  // Between these stages.
-  std::vector<layers::LayerNorm> output_norms_;   // One per stage, or none.
+  std::vector<layers::LayerNorm> output_norms_;   // One per stage, or empty.
 };
 
 }  // namespace sfmamba::backbones

@@ -7,12 +7,12 @@
 namespace sfmamba::backbones {
 namespace {
 
-constexpr double kEps = 1e-3;  // EfficientNet's; other BatchNorms have 1e-5.
+constexpr double kEps = 1e-3;  // Only EfficientNet uses this eps.
 constexpr int kStemChannels = 32;
 
 struct BlockShape {
   int kernel, stride, expansion, in, out;
-  int map_stride = 0;  // The stride of the returned map; 0: not returned.
+  int map_stride = 0;  // The stride of the map if it is returned, or 0.
 };
 
 constexpr BlockShape kBlocks[] = {
@@ -92,7 +92,8 @@ std::vector<at::Tensor> LiteTrunk::Forward(
   std::vector<at::Tensor> maps;
   at::Tensor x = stem_.Forward(images);
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    // A residual block overwrites its input, but none follows a returned map.
+    // A residual block overwrites its input. This is safe because no such block
+    // reads a map that is returned.
     x = blocks_[i].Forward(std::move(x));
     if (kBlocks[i].map_stride > 0) maps.push_back(x);
   }

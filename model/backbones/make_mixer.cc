@@ -19,8 +19,8 @@ std::unique_ptr<Mixer> MakeMixer(const weights::StateDict::Scope& scope,
                                        gamma, implementation);
   }
   if (config.scan == model::ScanMode::kParallelAddVim) {
-    // Vim's own mixer scans twice as many channels as the width. The ablation
-    // scans as many channels as the width.
+    // Vim itself scans twice as many channels as the width. This ablation scans
+    // only as many channels as the width.
     const VimMixer::Shape shape = {width, /*expand=*/1, /*backward=*/true};
     return std::make_unique<VimMixer>(scope, shape, gamma, implementation);
   }
@@ -28,7 +28,7 @@ std::unique_ptr<Mixer> MakeMixer(const weights::StateDict::Scope& scope,
                                             implementation);
   const bool gap = config.scan == model::ScanMode::kSeriesGap;
   if (!gap && config.scan != model::ScanMode::kSeries) return mixer;
-  // Neighbouring blocks scan in opposite directions.
+  // Every second block scans backward.
   const bool reversed = block % 2 == 1;
   return std::make_unique<AlternatingScanMixer>(std::move(mixer), reversed,
                                                 gap);

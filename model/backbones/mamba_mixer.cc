@@ -7,8 +7,9 @@ namespace sfmamba::backbones {
 namespace {
 
 constexpr int kStates = 8;
-// MambaVision adds dt's bias twice, in the linear layer and in the scan, and
-// trains weights with that. Here the bias is doubled once, at load.
+// MambaVision adds dt's bias twice: in the linear layer and in the scan. Its
+// weights were trained in this way. Here, the bias is doubled at load and added
+// once.
 constexpr double kDtBiasScale = 2;
 
 SsmBranch::Shape BranchShape(int width, int reversed_scans) {
@@ -33,7 +34,7 @@ MambaMixer::MambaMixer(const weights::StateDict::Scope& scope, int width,
              layers::ShortConvolution::Take(scope.Sub("conv1d_z"), {half_})},
             /*left=*/1, implementation),
       forward_(scope, "",
-               // Half of the scanned channels, rounded up.
+               // This number is half of the scanned channels, rounded up.
                BranchShape(width, scan == model::ScanMode::kParallelCat
                                       ? half_ - half_ / 2
                                       : 0),
@@ -48,8 +49,8 @@ MambaMixer::MambaMixer(const weights::StateDict::Scope& scope, int width,
 void MambaMixer::AddTo(ops::Residual& residual, const at::Tensor& x,
                        int64_t length) const {
   const at::Tensor xz = in_proj_.Forward(x);
-  // out_proj_ reads (y | z). Both halves are written in place, so nothing is
-  // concatenated.
+  // out_proj_ reads the channels (y | z). Both halves are written to `out`
+  // directly, so no concatenation is needed.
   const at::Tensor out = at::empty_like(xz);
   const at::Tensor u = xz.narrow(2, 0, half_), y = out.narrow(2, 0, half_);
   const at::Tensor convolved = at::empty(u.sizes(), u.options());

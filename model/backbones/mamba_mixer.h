@@ -13,16 +13,17 @@
 
 namespace sfmamba::backbones {
 
-// The MambaVision mixer. Half of the channels go through a convolution and the
-// selective scan, the other half through a convolution only. dt's bias is added
-// twice, as in MambaVision.
-// Source: MambaVision (arXiv 2407.08083), 3.3.
+// The mixer of MambaVision. One half of the channels goes through a convolution
+// and the selective scan. The other half goes through a convolution only. dt's
+// bias is added twice, as in MambaVision. Source: MambaVision (arXiv
+// 2407.08083), 3.3.
 class MambaMixer : public Mixer {
  public:
-  // `gamma` [width] is the layer scale of the result, or undefined. With
-  // kParallelCat, half of the scanned channels are scanned backward. With
-  // kParallelAdd, a second branch with parameters "..._b" scans backward and
-  // its result is added. Other scan modes are treated as kUni.
+  // `gamma` [width] is the layer scale of the result, or undefined. With the
+  // scan mode kParallelCat, half of the scanned channels are scanned backward.
+  // With kParallelAdd, a second branch scans all of them backward, and its
+  // result is added. The names of its parameters end with "_b". Other scan
+  // modes are treated as kUni.
   MambaMixer(const weights::StateDict::Scope& scope, int width,
              model::ScanMode scan, const at::Tensor& gamma,
              const ops::Implementation& implementation);

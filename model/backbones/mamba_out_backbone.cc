@@ -100,7 +100,7 @@ layers::Features MambaOutBackbone::Forward(const ops::ImageBatch& images,
     if (stage > 0) map = downsamples_[stage - 1].Forward(map);
     const int64_t height = map.size(2), width = map.size(3);
     const ops::WindowGrid whole = {height, width, height, width};
-    // The residual stream takes over the map's memory if the types allow it.
+    // The residual stream uses the map's memory if the types allow this.
     ops::Residual x(windows_->Partition(map.permute({0, 2, 3, 1}), whole,
                                         ops::WindowEnds::kNone));
     for (const GatedBlock& block : stages_[stage]) {

@@ -15,12 +15,12 @@
 
 namespace sfmamba::backbones {
 
-// A convolution of stride 2 and a LayerNorm. If MambaOutConfig::rw, the
-// LayerNorm comes first.
+// A convolution of stride 2 and a LayerNorm. The LayerNorm comes first if
+// MambaOutConfig::rw is set.
 class MambaOutDownsample {
  public:
   // Downsamples the input of stage `stage` (1..3). `size` is the expected side
-  // of this input, a hint.
+  // of this input, which affects the choice of algorithms.
   MambaOutDownsample(const weights::StateDict::Scope& scope,
                      const model::MambaOutConfig& config, int stage, int size,
                      const ops::Implementation& implementation);
@@ -33,14 +33,14 @@ class MambaOutDownsample {
   layers::Convolution convolution_;
 };
 
-// The gated CNN block: x += gamma * fc2(gate(fc1(norm(x)))).
+// The gated CNN block. Computes x += gamma * fc2(gate(fc1(norm(x)))).
 class GatedBlock {
  public:
   GatedBlock(const weights::StateDict::Scope& scope,
              const model::MambaOutConfig& config, int stage,
              const ops::Implementation& implementation);
 
-  // x [N, height * width, C] has the pixels of maps in row-major order.
+  // x [N, height * width, C] contains the pixels of maps in row-major order.
   void Forward(ops::Residual& x, int64_t height, int64_t width) const;
 
  private:
@@ -50,9 +50,9 @@ class GatedBlock {
   layers::Linear fc2_;
 };
 
-// The backbone of MambaOut (arXiv 2405.07992): four stages of gated CNN blocks.
-// The features are the stages' maps before downsampling. There are no scans, so
-// the rows of a batch are not folded.
+// The backbone of MambaOut (arXiv 2405.07992), which has four stages of gated
+// CNN blocks. The features are the stages' maps before downsampling. There are
+// no scans, so `fold_rows` has no effect.
 class MambaOutBackbone : public Backbone {
  public:
   MambaOutBackbone(const model::BackboneConfig& config, int image_size,

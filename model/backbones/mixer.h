@@ -14,15 +14,15 @@ class Mixer {
  public:
   virtual ~Mixer() = default;
 
-  // residual += gamma * mixer(x), where gamma is the block's layer scale, if
-  // any. `residual` and x are [rows, tokens, width], contiguous. Each `length`
-  // consecutive tokens are a sequence. In a folded batch a row consists of
-  // several sequences.
+  // Computes residual += gamma * mixer(x). gamma is the block's layer scale, if
+  // there is one. `residual` and x are [rows, tokens, width], contiguous. Each
+  // `length` consecutive tokens form a sequence. A row may consist of several
+  // sequences.
   virtual void AddTo(ops::Residual& residual, const at::Tensor& x,
                      int64_t length) const = 0;
-  // Like AddTo(), but the residual holds only some consecutive tokens of each
-  // sequence, from token `first` on. Each row of x is a sequence. Throws
-  // c10::Error unless the mixer is attention.
+  // Like AddTo(), but the residual contains only some consecutive tokens of
+  // each sequence, which begin with token `first`. Each row of x is one
+  // sequence. Only attention supports this. All other mixers throw c10::Error.
   virtual void AddToPart(ops::Residual& /*residual*/, const at::Tensor& /*x*/,
                          int64_t /*first*/) const {
     TORCH_CHECK(false, "a scan has no part");

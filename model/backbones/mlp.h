@@ -7,14 +7,15 @@
 
 namespace sfmamba::backbones {
 
-// A layer "fc1" to four times the width, GELU, and a layer "fc2" back.
+// A linear layer "fc1" to four times the width, a GELU, and a linear layer
+// "fc2" back to the width.
 class Mlp {
  public:
   // `gamma` [width] is the layer scale of the result, or undefined.
   Mlp(const weights::StateDict::Scope& scope, int width,
       const at::Tensor& gamma, const ops::Implementation& implementation);
 
-  // residual += gamma * mlp(x). Both are [..., width].
+  // Computes residual += gamma * mlp(x). Both are [..., width].
   void AddTo(ops::Residual& residual, const at::Tensor& x) const {
     fc2_.AddTo(residual, fc1_.Forward(x));
   }

@@ -13,20 +13,20 @@
 
 namespace sfmamba::backbones {
 
-// Takes a 3x3 convolution of stride 2 with a bias. `size` is the expected side
-// of the input, a hint.
+// Takes a 3x3 convolution of stride 2 with a bias from `scope`. `size` is the
+// expected side of the input, which affects the choice of algorithms.
 layers::Convolution TakeHalving(const weights::StateDict::Scope& scope, int in,
                                 int out, int size,
                                 const ops::Implementation& implementation);
 
-// A stem of two convolutions of stride 2. The first computes half of `width`
-// channels, and the second all of them. Each is followed by a LayerNorm, but
-// the first LayerNorm may be missing. An activation comes before the second
-// convolution.
+// A stem of two convolutions of stride 2. The first one computes half of
+// `width` channels, the second one all of them. A LayerNorm follows each
+// convolution, but the first LayerNorm is optional. An activation precedes the
+// second convolution.
 class NormedStem {
  public:
   struct Names {
-    const char *conv1, *norm1, *conv2, *norm2;  // norm1 is null if missing.
+    const char *conv1, *norm1, *conv2, *norm2;  // norm1 may be null.
   };
 
   NormedStem(const weights::StateDict::Scope& scope, const Names& names,

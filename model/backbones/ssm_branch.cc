@@ -9,7 +9,7 @@
 namespace sfmamba::backbones {
 namespace {
 
-// Returns the parameters of channels [begin, begin + count).
+// Returns the parameters for channels [begin, begin + count).
 ops::ScanParameters Slice(const ops::ScanParameters& scan, int begin,
                           int count) {
   return {scan.A.narrow(1, begin, count).contiguous(),
@@ -17,7 +17,8 @@ ops::ScanParameters Slice(const ops::ScanParameters& scan, int begin,
 }
 
 at::Tensor EmptyLike(const at::Tensor& x) {
-  return at::empty(x.sizes(), x.options());  // Contiguous even if x is not.
+  // This is contiguous even if x is not.
+  return at::empty(x.sizes(), x.options());
 }
 
 }  // namespace
@@ -64,8 +65,8 @@ void SsmBranch::Forward(const at::Tensor& u, int64_t length,
   scan_->Forward({u.narrow(2, 0, forward), dt.narrow(2, 0, forward), B, C},
                  length, y.narrow(2, 0, forward));
   if (reversed == 0) return;
-  // The kernel scans forward only. B and C have a row for each token, so they
-  // are reversed, too.
+  // The kernel scans only forward, so its inputs are reversed. B and C have a
+  // row for each token and are reversed, too.
   const ops::ScanInputs inputs = {
       Reversed(u.narrow(2, forward, reversed), length),
       Reversed(dt.narrow(2, forward, reversed), length), Reversed(B, length),
@@ -93,8 +94,8 @@ void ConvolvedSsmBranch::Forward(const at::Tensor& x, int64_t length,
 
 void ConvolvedSsmBranch::AddBackward(const at::Tensor& x, int64_t length,
                                      const at::Tensor& y) const {
-  // x is reversed before the convolution. A causal convolution, such as Vim's,
-  // must look back in the direction of the scan.
+  // x is reversed before the convolution and not after it. A causal
+  // convolution, such as Vim's, must look back in the direction of the scan.
   const at::Tensor backward = EmptyLike(x);
   Forward(Reversed(x, length), length, backward);
   y.add_(Reversed(backward, length));

@@ -11,12 +11,13 @@
 
 namespace sfmamba::backbones {
 
-// Returns x [rows, tokens, channels] with each `length` tokens in reverse
-// order, in new memory.
+// Returns x [rows, tokens, channels] with the tokens of each sequence in
+// reverse order, in new memory. Each `length` consecutive tokens form a
+// sequence.
 at::Tensor Reversed(const at::Tensor& x, int64_t length);
 
-// A mixer's scan in one direction: projections of u compute dt, B and C, and
-// the selective scan computes y. Immutable, so thread-safe. Source: Mamba
+// The scan of a mixer in one direction. Projections of u compute dt, B and C.
+// Then the selective scan computes y. Immutable, so thread-safe. Source: Mamba
 // (arXiv 2312.00752), 3.4.
 class SsmBranch {
  public:
@@ -24,9 +25,9 @@ class SsmBranch {
     int channels;
     int rank;              // The rank of dt's projection.
     int states;            // States per channel.
-    double dt_bias_scale;  // The factor of dt's bias.
-    // The last channels, of which there are this many, are scanned backward.
-    // This is an ablation.
+    double dt_bias_scale;  // Multiplies dt's bias.
+    // The number of channels that are scanned backward. They are the last
+    // channels. Only an ablation uses this.
     int reversed_scans = 0;
   };
 
@@ -35,33 +36,33 @@ class SsmBranch {
   SsmBranch(const weights::StateDict::Scope& scope, absl::string_view suffix,
             const Shape& shape, const ops::Implementation& implementation);
 
-  // Computes y from u, which is contiguous. Both are [rows, tokens, channels]
-  // with a contiguous last axis. Each `length` consecutive tokens are a
-  // sequence.
+  // Computes y from u. Both are [rows, tokens, channels]. u must be contiguous.
+  // The last axis of y must be contiguous. Each `length` consecutive tokens
+  // form a sequence.
   void Forward(const at::Tensor& u, int64_t length, const at::Tensor& y) const;
 
  private:
   Shape shape_;
   std::unique_ptr<const ops::ScanProjectionOp> projection_;
-  // The scans of the forward channels and of the last reversed_scans channels.
-  // The latter is null if there are none.
+  // scan_ scans the forward channels, and reversed_scan_ the last channels.
+  // reversed_scan_ is null if no channels are scanned backward.
   std::unique_ptr<const ops::SelectiveScanOp> scan_, reversed_scan_;
 };
 
 // An SsmBranch with its own short convolution, which computes u from x.
 class ConvolvedSsmBranch {
  public:
-  // `conv` is the convolution's name, to which `suffix` is appended too.
+  // `conv` is the convolution's name. `suffix` is appended to this name, too.
   ConvolvedSsmBranch(const weights::StateDict::Scope& scope,
                      absl::string_view conv,
                      const layers::ShortConvolution::Shape& conv_shape,
                      absl::string_view suffix, const SsmBranch::Shape& shape,
                      const ops::Implementation& implementation);
 
-  // Computes y from x. Shapes are as for SsmBranch::Forward().
+  // Computes y from x. Both have the shapes of SsmBranch::Forward().
   void Forward(const at::Tensor& x, int64_t length, const at::Tensor& y) const;
-  // Reverses the sequences, runs Forward(), reverses the result and adds it to
-  // y.
+  // Reverses the sequences, runs Forward(), and reverses the result. Then adds
+  // it to y.
   void AddBackward(const at::Tensor& x, int64_t length,
                    const at::Tensor& y) const;
 

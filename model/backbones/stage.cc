@@ -68,8 +68,8 @@ at::Tensor TokenStage::CutSequences(const at::Tensor& x,
                                grid, ops::WindowEnds::kNone);
   };
   if (!attached) return cut(x);
-  // Every sub-window gets copies of the two tokens, because attention in it
-  // sees nothing else of the sequence.
+  // Every sub-window gets copies of the two tokens. Attention in a sub-window
+  // sees no other tokens of the sequence.
   const int64_t last = x.size(1) - 1;
   const auto copies = [&](int64_t token) {
     return x.narrow(1, token, 1).repeat_interleave(grid.windows(), 0);
@@ -91,16 +91,17 @@ at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
   at::Tensor x;
   if (split) {
     x = CutSequences(stream.Sum(), sub, attached);
-    // All tokens are needed, because padding may lie within every sub-window.
+    // All tokens of a sub-window are computed, because padding may lie anywhere
+    // in it.
     x = RunAttention(ops::Residual(x), attached, x.size(1));
     x = windows_->Reverse(x, sub).view(
         {-1, grid.height * grid.width, x.size(2)});
   } else {
-    // If there is only one window, its rows below the map are dropped.
+    // If there is only one window, its rows below the map are not computed.
     const int64_t height =
         grid.windows() == 1 ? windows_->RowsNeeded(grid) : grid.height;
     x = RunAttention(std::move(stream), attached, height * grid.width);
-    // RunAttention() may have computed more rows than it had to.
+    // RunAttention() may return more rows than were requested.
     grid.height = x.size(1) / grid.width;
   }
   return windows_->ReverseToMap(x, grid);
@@ -108,13 +109,14 @@ at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
 
 void TokenStage::RunMamba(ops::Residual& x, int64_t fold_rows) const {
   const std::vector<int64_t> sizes = x.sizes().vec();
-  // Folding needs no copy, because the sequences lie one after another in
-  // memory.
+  // Folding changes only the shape, because the sequences lie one after another
+  // in memory.
   x.View({fold_rows, -1, sizes[2]});
   for (size_t i = 0; i < mamba_.size(); ++i) {
-    // The paper exchanges the auxiliary tokens after each block. Here the next
-    // block does this before it runs. After the last block there is no
-    // exchange, since attention does not depend on positions.
+    // The paper exchanges the auxiliary tokens after each block. Here, each
+    // block except the first exchanges them before it runs. An exchange after
+    // the last block would have no effect, because attention does not depend on
+    // positions.
     mamba_[i].Forward(x, sizes[1], tokens_.swaps() && i > 0);
   }
   x.View(sizes);
@@ -130,7 +132,7 @@ at::Tensor TokenStage::RunAttention(ops::Residual x, bool attached,
     const int64_t first = detaches ? 1 : 0;
     int64_t count = length - 2 * first;
     if (last) count = std::min(count, needed);
-    // Nothing reads the results of this block for other tokens.
+    // No later layer reads the other tokens' results of this block.
     if (count < length) {
       attention_[i].ForwardPart(x, first, count);
     } else {

@@ -15,10 +15,12 @@
 
 namespace sfmamba::backbones {
 
-// Stages 1 and 2: convolution blocks on maps [N, width, H, W].
+// The first two stages, which consist of convolution blocks on maps [N, width,
+// H, W].
 class ConvStage {
  public:
-  // `stage` is 0 or 1. `size` is the expected side of the map, a hint.
+  // `stage` is 0 or 1. `size` is the expected side of the map, which affects
+  // the choice of algorithms.
   ConvStage(const weights::StateDict::Scope& scope, int stage, int size,
             const model::BackboneConfig& config,
             const ops::Implementation& implementation);
@@ -30,9 +32,9 @@ class ConvStage {
   std::vector<ConvBlock> blocks_;
 };
 
-// Stages 3 and 4: Mamba blocks followed by attention blocks. Each window of the
-// map is a sequence, padded where it extends beyond the map, with an auxiliary
-// token at either end.
+// The last two stages, which consist of Mamba blocks followed by attention
+// blocks. Each window of the map is a sequence. A window that extends beyond
+// the map is padded. Each sequence has an auxiliary token at either end.
 class TokenStage {
  public:
   // `stage` is 2 or 3.
@@ -41,28 +43,28 @@ class TokenStage {
              const ops::Implementation& implementation);
 
   // Maps x [N, width, H, W] to a map of the same shape. Reuses x's memory if
-  // possible. The Mamba blocks run on `fold_rows` rows, a divisor of
-  // Sequences(N, H, W).
+  // possible. The Mamba blocks process the sequences in `fold_rows` rows, which
+  // must divide Sequences(N, H, W).
   at::Tensor Forward(const at::Tensor& x, int64_t fold_rows) const;
 
-  // Returns the number of sequences of `images` maps of this size.
+  // Returns the number of sequences for `images` maps of this size.
   int64_t Sequences(int64_t images, int64_t height, int64_t width) const;
 
  private:
-  // Sets `grid` to the windows of a map of this size. Returns true if attention
-  // blocks use smaller windows. In this case `sub` is set to the partition of a
-  // window.
+  // Sets `grid` to the windows of a map of this size. If attention blocks use
+  // smaller windows, sets `sub` to the partition of a window into these and
+  // returns true. If not, returns false.
   bool Windows(int64_t height, int64_t width, ops::WindowGrid* grid,
                ops::WindowGrid* sub) const;
-  // Returns the residual stream. It consists of the map's windows as sequences,
-  // with auxiliary tokens.
+  // Returns the residual stream. Its sequences are the windows of the map, with
+  // auxiliary tokens.
   at::Tensor Enter(const at::Tensor& map, const ops::WindowGrid& grid) const;
-  // Partitions each sequence of x into the windows of `grid`. If `attached`,
-  // the sequence has auxiliary tokens, and each window gets copies of them.
+  // Partitions each sequence of x into the windows of `grid`. If `attached`, x
+  // has auxiliary tokens, and each window gets copies of them.
   at::Tensor CutSequences(const at::Tensor& x, const ops::WindowGrid& grid,
                           bool attached) const;
   void RunMamba(ops::Residual& x, int64_t fold_rows) const;
-  // Runs the attention blocks. The result holds at least the first `needed`
+  // Runs the attention blocks. The result contains at least the first `needed`
   // tokens of each sequence.
   at::Tensor RunAttention(ops::Residual x, bool attached, int64_t needed) const;
 

@@ -23,11 +23,11 @@ class TokenBlock {
              const model::BackboneConfig& config, int stage, int block,
              const ops::Implementation& implementation);
 
-  // Each `length` consecutive tokens of x are a sequence. With `swap`, the
+  // Each `length` consecutive tokens of x form a sequence. With `swap`, the
   // first and the last token of each sequence are exchanged before the mixer.
   void Forward(ops::Residual& x, int64_t length, bool swap) const;
-  // Runs an attention block for tokens [first, first + count) of each sequence
-  // only. Drops all other tokens from x. Each row of x is a sequence.
+  // Runs an attention block, but only for tokens [first, first + count) of each
+  // sequence. Drops all other tokens from x. Each row of x is one sequence.
   void ForwardPart(ops::Residual& x, int64_t first, int64_t count) const;
 
  private:

@@ -12,15 +12,16 @@ namespace {
 constexpr int kExpand = 2;
 constexpr double kEps = 1e-5;
 
-// Takes the patch convolution, whose stride equals its size, as a linear layer.
+// Takes the convolution of patches as a linear layer. This is possible because
+// its stride equals its kernel size.
 ops::Weights TakePatchEmbed(const weights::StateDict::Scope& scope, int width) {
   constexpr int kSide = VimBackbone::kPatch;
   return {scope.Take("weight", {width, 3, kSide, kSide}).view({width, -1}),
           scope.Take("bias", {width})};
 }
 
-// Maps images [N, 3, H, W] to [N, patches, 3 * kPatch * kPatch], with patches
-// in row-major order.
+// Maps images [N, 3, H, W] to [N, patches, 3 * kPatch * kPatch]. The patches
+// are in row-major order.
 at::Tensor CutPatches(const at::Tensor& images) {
   constexpr int kSide = VimBackbone::kPatch;
   const int64_t count = images.size(0);
@@ -56,7 +57,7 @@ VimBackbone::VimBackbone(const model::BackboneConfig& config, int image_size,
 }
 
 at::Tensor VimBackbone::Embed(const at::Tensor& images) const {
-  // The residual stream starts here and stays in fp32.
+  // The patches are converted, because the residual stream is fp32.
   const at::Tensor patches =
       patch_embed_.Forward(CutPatches(images)).to(at::kFloat);
   const int64_t middle = patches_ / 2;
@@ -77,13 +78,16 @@ layers::Features VimBackbone::Forward(const ops::ImageBatch& images,
       x.view({fold_rows > 0 ? fold_rows : count, -1, width}));
   for (size_t i = 0; i < layers_.size(); ++i) {
     at::Tensor& sum = residual.Sum();
-    // The paper exchanges the auxiliary tokens after each block. After the last
-    // block this would have no effect, since only the class token is read.
+    // The paper exchanges the auxiliary tokens after each block. Here, each
+    // block except the first exchanges them before it runs. An exchange after
+    // the last block would have no effect, because only the class token is
+    // read.
     if (tokens_.swaps() && i > 0) sum = ops::SwapEnds(sum, length);
     layers_[i].mixer->AddTo(
         residual, at::rms_norm(sum, {width}, layers_[i].norm, kEps), length);
   }
-  // The auxiliary token before the sequence shifts the class token by one.
+  // If there is an auxiliary token before the sequence, it shifts the class
+  // token by one.
   const int64_t middle = patches_ / 2 + (tokens_.attaches() ? 1 : 0);
   const at::Tensor class_tokens =
       residual.Sum().view({count, length, width}).select(1, middle);

@@ -11,17 +11,16 @@
 
 namespace sfmamba::backbones {
 
-// The Vim backbone. Patches of 16 x 16 pixels, with a class token in their
-// middle, pass through a sequence of Vim mixers. The only feature is the
-// normalised class token, as a map of one pixel.
-// Source: Vim (arXiv 2401.09417), 3.2; auxiliary tokens: SF-Mamba (arXiv
-// 2603.16423).
+// The backbone of Vim. Patches of 16 x 16 pixels are tokens, with a class token
+// in the middle. They pass through a series of Vim mixers. The only feature is
+// the normalised class token, stored as a map of one pixel. Sources: Vim (arXiv
+// 2401.09417), 3.2; for the auxiliary tokens SF-Mamba (arXiv 2603.16423).
 class VimBackbone : public Backbone {
  public:
   static constexpr int kPatch = 16;  // The side of a patch in pixels.
 
-  // All images must have sides of `image_size` pixels, a multiple of kPatch,
-  // since the position embedding has a fixed size.
+  // All images must have sides of `image_size` pixels, because the position
+  // embedding has a fixed size. This must be a multiple of kPatch.
   VimBackbone(const model::BackboneConfig& config, int image_size,
               const weights::StateDict::Scope& scope,
               const ops::Implementation& implementation);
@@ -34,7 +33,7 @@ class VimBackbone : public Backbone {
 
  private:
   struct Layer {
-    at::Tensor norm;  // [width], the weight of an RMSNorm.
+    at::Tensor norm;  // [width], the weight of the RMSNorm before the mixer.
     std::unique_ptr<Mixer> mixer;
   };
 
@@ -42,7 +41,7 @@ class VimBackbone : public Backbone {
   at::Tensor Embed(const at::Tensor& images) const;
 
   const ops::Implementation& implementation_;
-  int patches_;  // Patches per image.
+  int patches_;  // The number of patches per image.
   // Maps a patch's pixels, [3, kPatch, kPatch], to a token.
   layers::Linear patch_embed_;
   at::Tensor class_token_;  // [1, 1, width]

@@ -48,7 +48,7 @@ void VimMixer::AddTo(ops::Residual& residual, const at::Tensor& x,
   forward_.Forward(u, length, y);
   if (backward_.has_value()) {
     backward_->AddBackward(u, length, y);
-    y.mul_(0.5);  // The mean of both directions.
+    y.mul_(0.5);  // y is the mean of both directions.
   }
   out_proj_.AddTo(residual, y.mul_(at::silu(z)));
 }

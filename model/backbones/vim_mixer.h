@@ -11,9 +11,9 @@
 
 namespace sfmamba::backbones {
 
-// The mixer of Vim. All channels are scanned forward, after a causal
-// convolution, and optionally backward too. The result is gated by the other
-// half of the input projection. Source: Vim (arXiv 2401.09417), 3.3.
+// The mixer of Vim. After a causal convolution, all channels are scanned
+// forward, and optionally backward too. The input projection also computes a
+// gate, by which the result is multiplied. Source: Vim (arXiv 2401.09417), 3.3.
 class VimMixer : public Mixer {
  public:
   struct Shape {

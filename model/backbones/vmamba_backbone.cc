@@ -27,7 +27,7 @@ ops::CrossScanParameters TakeScan(const weights::StateDict::Scope& scope,
   scan.x_proj = scope.Take("x_proj_weight", {kDirections, rank + 2, inner});
   scan.dt_proj = scope.Take("dt_projs_weight", {kDirections, inner, rank});
   scan.bias = scope.Take("dt_projs_bias", {kDirections, inner});
-  // One row for each channel of each direction.
+  // A_logs has one row for each channel of each direction.
   scan.A = -scope.Take("A_logs", {kDirections * inner, 1})
                 .exp()
                 .view({kDirections, inner});
@@ -119,7 +119,7 @@ layers::Features VMambaBackbone::Forward(const ops::ImageBatch& images,
   for (size_t stage = 0; stage < stages_.size(); ++stage) {
     const int64_t height = map.size(2), width = map.size(3);
     const ops::WindowGrid whole = {height, width, height, width};
-    // The residual stream takes over the map's memory if the types allow it.
+    // The residual stream uses the map's memory if the types allow this.
     ops::Residual x(windows_->Partition(map.permute({0, 2, 3, 1}), whole,
                                         ops::WindowEnds::kNone));
     for (const VMambaBlock& block : stages_[stage]) {

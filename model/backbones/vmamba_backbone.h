@@ -16,14 +16,15 @@
 
 namespace sfmamba::backbones {
 
-// VMamba's mixer: a depthwise 3x3 convolution with SiLU and a scan in four
-// directions over the whole map, between two linear layers.
+// The mixer of VMamba. It consists of a linear layer, a depthwise 3x3
+// convolution with SiLU, a scan of the whole map in four directions, and
+// another linear layer.
 class CrossScanMixer {
  public:
   CrossScanMixer(const weights::StateDict::Scope& scope, int width, int inner,
                  int size, const ops::Implementation& implementation);
 
-  // residual += mixer(x). Both are [N, height * width, C].
+  // Computes residual += mixer(x). Both are [N, height * width, C].
   void AddTo(ops::Residual& residual, const at::Tensor& x, int64_t height,
              int64_t width) const;
 
@@ -35,14 +36,15 @@ class CrossScanMixer {
   layers::Linear out_;
 };
 
-// A block of the mixer and an MLP. Each reads the pixels through a LayerNorm.
+// A block of a mixer and an MLP. Each of the two reads the residual stream
+// through a LayerNorm.
 class VMambaBlock {
  public:
   VMambaBlock(const weights::StateDict::Scope& scope,
               const model::BackboneConfig& config, int stage, int size,
               const ops::Implementation& implementation);
 
-  // x [N, height * width, C] has the pixels of maps in row-major order.
+  // x [N, height * width, C] contains the pixels of maps in row-major order.
   void Forward(ops::Residual& x, int64_t height, int64_t width) const;
 
  private:
@@ -52,10 +54,11 @@ class VMambaBlock {
   Mlp mlp_;
 };
 
-// The backbone of VMamba (arXiv 2401.10166) in its second version: four stages
-// of blocks that scan the whole map. The features are the stages' maps before
-// downsampling. With output_norms, a LayerNorm is applied to each feature, but
-// not to the next stage's input. The rows of a batch are not folded.
+// The backbone of VMamba (arXiv 2401.10166) in its second version. It has four
+// stages of blocks that scan the whole map. The features are the stages' maps
+// before downsampling. With output_norms, each feature is the result of a
+// LayerNorm. The next stage reads the map without this norm. `fold_rows` has no
+// effect.
 class VMambaBackbone : public Backbone {
  public:
   VMambaBackbone(const model::BackboneConfig& config, int image_size,
@@ -78,7 +81,7 @@ class VMambaBackbone : public Backbone {
   NormedStem stem_;
   std::vector<std::vector<VMambaBlock>> stages_;
   std::vector<Downsample> downsamples_;          // After stages 0 to 2.
-  std::vector<layers::LayerNorm> output_norms_;  // One per stage, or none.
+  std::vector<layers::LayerNorm> output_norms_;  // One per stage, or empty.
   std::unique_ptr<const ops::WindowOp> windows_;
 };
 

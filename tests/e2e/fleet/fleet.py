@@ -267,7 +267,7 @@ class Load:
     Each thread calls every `period` seconds, or at once if the last call took longer.
 
       with Load(call) as load:
-        ...
+          ...
       load.calls, load.lost
     """
 
