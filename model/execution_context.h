@@ -23,13 +23,14 @@ struct ModelInput {
   const uint8_t* pixels = nullptr;
   const float* values = nullptr;  // [3, height, width], normalised.
   bool planar = false;
-  // Whether `pixels` lie in memory from VisionModel::AllocateInputs(), which a
-  // GPU reads directly. The CPU must copy other memory first.
+  // Whether `pixels` point to memory from VisionModel::AllocateInputs(). A GPU
+  // can read this memory directly. If false, the CPU must first copy the
+  // pixels.
   bool page_locked = false;
 
-  // The size in pixels of the picture that the input was resized from.
-  // Detections and segmentations are in pixels of this picture. 0 means the
-  // input's own size.
+  // The size of the original picture in pixels, before it was resized to the
+  // input. The results of detection and segmentation are in pixels of this
+  // picture. 0 means that the picture had the input's size.
   int original_height = 0, original_width = 0;
   PredictionOptions options;
 };
@@ -42,53 +43,53 @@ struct RunInfo {
   absl::Duration device_time;
 };
 
-// The resources with which one thread runs batches of a model. On the CPU,
-// these are the threads that compute with it. On a GPU, these are a stream,
-// recorded graphs and pinned memory.
+// Runs batches of a model on one thread. It owns the resources for this. On the
+// CPU, these are the threads that compute together with the calling one. On a
+// GPU, these are a stream, recorded graphs and pinned memory.
 //
 // An image's result does not depend on the other images in its batch. A NaN in
-// one image never reaches another image.
+// one image never affects another image.
 //
-// Must be made, used and destroyed by the same thread. Libraries keep handles,
-// workspaces and chosen algorithms per thread, and a recorded graph may need
-// them until it is destroyed.
+// Must be made, used and destroyed by the same thread. Libraries hold handles,
+// workspaces and chosen algorithms per thread. A recorded graph may need them
+// until it is destroyed.
 class ExecutionContext {
  public:
   using Done = absl::FunctionRef<void(Result result)>;
 
   virtual ~ExecutionContext() = default;
 
-  // Runs `images` as one batch. Calls `done` with each image's result, in the
-  // order of the images and on this thread, as soon as the image is done.
-  // `done` must not use this context. If Run() returns an error, `done` may
-  // have been called for some of the first images. Fills `info` before the
-  // first call of `done`.
+  // Runs `images` as one batch. Calls `done` on this thread with each image's
+  // result, as soon as it is available and in the order of the images. `done`
+  // must not use this context. If Run() returns an error, `done` may have been
+  // called for the first few images. `info` is set before the first call of
+  // `done`.
   //
-  // INVALID_ARGUMENT unless all images have the same size. If the model pads,
+  // Returns INVALID_ARGUMENT if the images differ in size. If the model pads,
   // only the padded sizes must be equal. The size may differ from
-  // ModelConfig::image_size. RESOURCE_EXHAUSTED if there is too little device
-  // memory; a smaller batch may still succeed. INTERNAL if libtorch fails or
-  // the device has failed permanently. No exception of libtorch leaves this
-  // function.
+  // ModelConfig::image_size. Returns RESOURCE_EXHAUSTED if there is too little
+  // device memory. A smaller batch may then still succeed. Returns INTERNAL if
+  // libtorch fails or if the device has failed permanently. Does not throw
+  // libtorch's exceptions.
   virtual absl::Status Run(absl::Span<const ModelInput> images, RunInfo* info,
                            Done done) = 0;
 
-  // Runs one black image of this size. Returns the largest size, in bytes, that
-  // its tensors had at once in the process's memory. Returns RESOURCE_EXHAUSTED
-  // as soon as they would need more than `most_bytes`. `stop` is called before
-  // each large tensor. Returns CANCELLED soon after `stop` has returned true.
-  // If the model computes in the memory of a GPU, returns 0 without a run.
+  // Runs one black image of this size. Returns the peak, in bytes, of its
+  // tensors in the process's memory. Returns RESOURCE_EXHAUSTED as soon as they
+  // would exceed `most_bytes` bytes. `stop` is called before each large tensor
+  // is made. If it returns true, MeasureMemory() soon returns CANCELLED. If the
+  // model computes on a GPU, returns 0 without a run.
   virtual absl::StatusOr<int64_t> MeasureMemory(
       int /*height*/, int /*width*/, int64_t /*most_bytes*/,
       const std::function<bool()>& /*stop*/) {
     return 0;
   }
 
-  // Prepares for batches of `min_images` to `max_images` images. It allocates
+  // Prepares for batches of `min_images` to `max_images` images. Allocates
   // memory, chooses algorithms and records graphs, so that the first batches
-  // need not do this. Takes seconds. While one context of a GPU prepares, the
-  // others should be idle, because algorithms are chosen by their speed.
-  // Returns Run()'s errors. The default implementation has nothing to prepare.
+  // need not do this. Takes seconds. Meanwhile, the other contexts of the GPU
+  // should be idle, because algorithms are chosen by their measured speed.
+  // Returns Run()'s errors. The default implementation does nothing.
   virtual absl::Status Prepare(int /*min_images*/, int /*max_images*/) {
     return absl::OkStatus();
   }

@@ -8,19 +8,19 @@
 namespace sfmamba::model {
 
 // The result of a search for CUDA devices. If no device can be used, `names` is
-// empty and `why_none` gives the reason for each device.
+// empty and `why_none` gives the reasons.
 struct FoundGpus {
   std::vector<std::string> names;  // By index, such as "NVIDIA H200".
   std::string why_none;            // Why `names` is empty.
-  // Why models cannot run on some of the GPUs in `names`, by index. At least
-  // one GPU in `names` can be used.
+  // The reasons why models cannot run on some of the GPUs. The key is an index
+  // into `names`. At least one GPU in `names` can be used.
   std::map<int, std::string> unusable;
 };
 
 FoundGpus FindGpus();
 
-// Returns the version of the CUDA runtime, such as "13.0", or an empty text in
-// a build without CUDA.
+// Returns the version of the CUDA runtime, such as "13.0". Returns "" in a
+// build without CUDA.
 std::string CudaVersion();
 
 }  // namespace sfmamba::model

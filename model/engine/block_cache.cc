@@ -9,20 +9,21 @@ namespace {
 
 constexpr int64_t kPage = 4096;
 
-// Rounds up to a multiple of an eighth of the next lower power of two. Tensors
-// of nearly the same size then share blocks.
+// Rounds a size up to a multiple of a step. The step is an eighth of the
+// largest power of two up to the size, but at least a page. Tensors of nearly
+// the same size can then use the same blocks.
 int64_t Rounded(int64_t bytes) {
   int64_t step = kPage;
   while (16 * step <= bytes) step *= 2;
   return (bytes + step - 1) / step * step;
 }
 
-// Returns new memory, or null if the system has none.
+// Returns new memory of the process, or null if the system has none left.
 void* Map(int64_t bytes) {
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
-  // An error is ignored: the memory then has small pages.
+  // If madvise() fails, the memory has small pages, which also work.
   (void)madvise(memory, bytes, MADV_HUGEPAGE);
   return memory;
 }
@@ -53,8 +54,7 @@ void* BlockCache::Take(int64_t bytes, int node, absl::Time now) {
     most_taken_ = std::max(most_taken_, taken_bytes_);
     idle = TakeIdle(now);
   }
-  // The blocks are unmapped without the lock, because this takes long for large
-  // blocks.
+  // Unmapping a large block takes long, so the lock is not held meanwhile.
   Unmap(idle);
   return block.memory;
 }
@@ -85,11 +85,12 @@ void BlockCache::Release(absl::Time now) {
   Unmap(idle);
 }
 
-// Takes the smallest block that fits. Among equal blocks, takes the one that
-// was returned last, which may still be in the processor's cache.
+// Takes the smallest unused block that fits. If several have this size, takes
+// the one that was returned last, because it may still be in the CPU's cache.
 //
-// A block of more than 5/4 of the size is better left to larger tensors. It is
-// taken only if it has at most twice the size and does not raise the peak use.
+// A block that is larger than 5/4 of `bytes` is saved for larger tensors. It is
+// taken only if it has at most twice the size and if the peak use does not
+// grow.
 BlockCache::Block BlockCache::TakeKept(int64_t bytes, int node) {
   const int64_t below_peak = std::min(2 * bytes, most_taken_ - taken_bytes_);
   const int64_t largest = std::max(bytes + bytes / 4, below_peak);
@@ -108,7 +109,8 @@ BlockCache::Block BlockCache::TakeKept(int64_t bytes, int node) {
 }
 
 std::vector<BlockCache::Block> BlockCache::TakeIdle(absl::Time now) {
-  // Limits all blocks, used and unused, to 5/4 of the peak use.
+  // Limits the bytes of all blocks, used and unused, to 5/4 of the peak of used
+  // bytes.
   const int64_t most = most_taken_ + most_taken_ / 4;
   auto end = kept_.begin();
   while (end != kept_.end() &&

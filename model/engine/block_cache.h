@@ -11,34 +11,35 @@
 
 namespace sfmamba::engine {
 
-// Large blocks of memory, which are cached for a while after they are returned.
-// Memory that is new to the process would be slower. The system clears it page
-// by page, which takes longer than many operators that write to it.
+// Allocates large blocks of memory and caches them for a while after they are
+// returned. Memory that is new to the process is slower, because Linux first
+// clears it page by page. This takes longer than many operators that write to
+// it.
 //
-// All blocks together, used and unused, are at most 5/4 of the most bytes that
-// were ever used at once. If there are always new sizes, the oldest unused
-// blocks are unmapped. So no sequence of sizes takes much more memory than it
-// would without a cache.
+// All blocks together, used and unused, take at most 5/4 of the peak of used
+// bytes. If the sizes always change, the oldest unused blocks are unmapped. So
+// the process never takes much more memory than without a cache.
 //
 // Thread-safe. All calls must take their times from the same clock.
 class BlockCache {
  public:
   // Blocks that stay unused for `keep` are returned to the system. This happens
-  // when the next block is taken or returned, or in Release().
+  // in the next Take(), Return() or Release().
   explicit BlockCache(absl::Duration keep) : keep_(keep) {}
-  // Every block must have been returned.
+  // All blocks must have been returned to the cache.
   ~BlockCache();
 
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 
-  // Returns a block of at least `bytes` > 0 bytes, aligned to a page and not
-  // cleared. Returns null if the system has no memory left. `node` is the NUMA
-  // node of the caller. A block is used again only on the node for which it was
+  // Returns a block of at least `bytes` > 0 bytes. It is aligned to a page and
+  // not cleared. Returns null if the system has no memory left. `node` is the
+  // caller's NUMA node. A block is only used again on the node for which it was
   // made.
   void* Take(int64_t bytes, int node, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Takes a block back. Returns false if the block is not this cache's.
+  // Returns a block to the cache. Returns false if the block is not from this
+  // cache.
   bool Return(void* memory, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns blocks that stayed unused for `keep` to the system.
@@ -58,22 +59,22 @@ class BlockCache {
     absl::Time returned;
   };
 
-  // Removes an unused block that fits and returns it. If there is none, the
-  // result has no memory.
+  // Removes an unused block that fits from the cache and returns it. If there
+  // is none, the returned block has no memory.
   Block TakeKept(int64_t bytes, int node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Removes the blocks that stayed unused for keep_ and returns them. As long
-  // as too much memory is cached, also removes the oldest blocks.
+  // Removes the blocks that stayed unused for keep_ and returns them. Also
+  // removes the oldest blocks as long as the cached memory exceeds its limit.
   std::vector<Block> TakeIdle(absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void Unmap(const std::vector<Block>& blocks);
 
   const absl::Duration keep_;
   mutable absl::Mutex mu_;
-  std::vector<Block> kept_ ABSL_GUARDED_BY(mu_);  // By the time of return.
+  std::vector<Block> kept_ ABSL_GUARDED_BY(mu_);  // In order of their return.
   std::unordered_map<void*, Block> taken_ ABSL_GUARDED_BY(mu_);
   int64_t kept_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t taken_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t most_taken_ ABSL_GUARDED_BY(mu_) = 0;  // At once, in bytes.
+  int64_t most_taken_ ABSL_GUARDED_BY(mu_) = 0;  // The peak of taken_bytes_.
 };
 
 }  // namespace sfmamba::engine

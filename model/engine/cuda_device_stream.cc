@@ -35,10 +35,10 @@ class CudaDeviceGraph : public DeviceGraph {
 
   std::shared_ptr<const at::cuda::MempoolId_t> memory;
   at::cuda::CUDAGraph graph;
-  at::Tensor answers;  // Written by each replay.
+  at::Tensor answers;  // Each replay overwrites these.
 };
 
-// Calls `body` and converts an exception to INTERNAL.
+// Calls `body`. Returns INTERNAL if it throws an exception.
 template <typename Body>
 absl::Status Try(Body body) {
   try {
@@ -49,7 +49,7 @@ absl::Status Try(Body body) {
   }
 }
 
-// Frees the workspaces that libraries keep for work on `stream`.
+// Frees the workspaces that a library such as cuBLAS holds for `stream`.
 void DropWorkspaces(at::cuda::WorkspaceMapWithMutex& workspaces,
                     const void* stream) {
   const std::unique_lock<std::shared_mutex> lock(workspaces.mutex);
@@ -59,9 +59,9 @@ void DropWorkspaces(at::cuda::WorkspaceMapWithMutex& workspaces,
   }
 }
 
-// Returns whether the graph's destructor releases its part of the memory pool.
-// It does if the recording itself has ended well. The graph need not be
-// executable; for this, the GPU may have had too little memory.
+// Returns whether the graph's destructor releases its reference to the memory
+// pool. It does if the capture succeeded, even if no executable graph could be
+// made from it because the GPU had too little memory.
 bool ReleasesItsPool(at::cuda::CUDAGraph& graph) {
   return Try([&] { graph.pool(); }).ok();
 }
@@ -75,13 +75,14 @@ CudaDeviceStream::~CudaDeviceStream() {
   const absl::Status freed = Try([this] {
     const c10::cuda::CUDAGuard device(gpu_);
     Wait();
-    // Libraries would keep the stream's workspaces until the process ends.
+    // If this were not done, libraries would hold the stream's workspaces until
+    // the process ends.
     const void* const stream = compute_.get().stream();
     DropWorkspaces(at::cuda::cublas_handle_stream_to_workspace(), stream);
     DropWorkspaces(at::cuda::cublaslt_handle_stream_to_workspace(), stream);
     c10::cuda::CUDACachingAllocator::emptyCache();
   });
-  freed.IgnoreError();  // A failed device cannot free its memory.
+  freed.IgnoreError();  // A GPU that has failed cannot free memory.
 }
 
 std::unique_ptr<DeviceStream::Scope> CudaDeviceStream::Enter() {
@@ -104,8 +105,8 @@ void CudaDeviceStream::CopyIn(const void* host, void* device, int64_t bytes) {
 
 void CudaDeviceStream::EndCopyIn() {
   copied_in_.record(copy_in_.get());
-  // The network starts when the copy is complete, so its time does not include
-  // the copy.
+  // The work starts when the copy is complete, so the measured time does not
+  // include the copy.
   copied_in_.block(compute_.get());
   started_.record(compute_.get());
 }
@@ -139,24 +140,26 @@ absl::StatusOr<std::unique_ptr<DeviceGraph>> CudaDeviceStream::Record(
     graph_memory_ = graph->memory;
   }
   absl::Status recorded = Try([&] {
-    // The thread-local mode lets other threads allocate memory during the
-    // recording.
+    // In the thread-local mode, other threads may allocate memory during the
+    // capture.
     graph->graph.capture_begin(*graph->memory,
                                cudaStreamCaptureModeThreadLocal);
     graph->answers = enqueue(input);
   });
-  // The capture must end even after an error, else the stream keeps recording.
+  // The capture must end even after an error. If not, the stream would continue
+  // to record.
   const absl::Status ended = Try([&] { graph->graph.capture_end(); });
   recorded.Update(ended);
   if (recorded.ok()) return graph;
-  // A part must not be released twice. The pool could then be freed while other
-  // graphs use it, and the last of these graphs would end the process.
+  // If the graph's destructor releases its reference to the pool, it must not
+  // be released here. After two releases, the pool could be freed while other
+  // graphs still use it. The last of these graphs would then end the process.
   if (!ended.ok() && !ReleasesItsPool(graph->graph)) {
     const at::cuda::MempoolId_t pool = *graph->memory;
     at::HostAllocator* const host = at::getHostAllocator(at::kCUDA);
     const auto attempt = [](auto step) { Try(step).IgnoreError(); };
-    // Does what capture_end() did not reach. Otherwise the allocators would
-    // keep calling `graph`, which is about to be destroyed.
+    // Does the cleanup that capture_end() did not reach. The allocators would
+    // otherwise still call `graph`, which is about to be destroyed.
     attempt([&] {
       c10::cuda::CUDACachingAllocator::endAllocateToPool(gpu_, pool);
     });
@@ -164,17 +167,19 @@ absl::StatusOr<std::unique_ptr<DeviceGraph>> CudaDeviceStream::Record(
     attempt([&] { c10::cuda::CUDACachingAllocator::releasePool(gpu_, pool); });
     attempt([&] { host->release_pool(pool); });
   }
-  cudaGetLastError();     // Clears a launch error, which is returned instead.
-  graph_memory_.reset();  // A pool cannot be reused after a failed recording.
+  cudaGetLastError();  // Clears a launch error, because `recorded` contains it.
+  graph_memory_.reset();  // A pool cannot be reused after a failed capture.
   return recorded;
 }
 
 absl::Status CudaDeviceStream::Check() {
   cudaError_t error = cudaSetDevice(gpu_);
-  cudaGetLastError();  // Clears the error of a refused launch.
-  // Other errors are permanent: illegal addresses, failed launches, ECC errors.
-  // This waits for the streams only. Another thread may be recording a graph,
-  // and during a recording no thread may wait for the whole device.
+  // Clears the error of a refused launch, which is temporary.
+  cudaGetLastError();
+  // All other errors are permanent, for example illegal addresses, failed
+  // launches and ECC errors. This waits only for the streams and not for the
+  // whole device. Another thread may be capturing a graph, and a capture does
+  // not allow a wait for the device.
   for (const CudaOwnStream* stream : {&copy_in_, &compute_, &copy_out_}) {
     if (error == cudaSuccess) {
       error = cudaStreamSynchronize(stream->get().stream());

@@ -12,9 +12,9 @@
 
 namespace sfmamba::engine {
 
-// A DeviceStream on a GPU. It has three CUDA streams: for copies to the GPU,
-// for work and for copies back. Events synchronise them. So the copies of one
-// batch overlap with the work of another DeviceStream.
+// A DeviceStream on a GPU. It has three CUDA streams: one for copies to the
+// GPU, one for work and one for copies back. Events synchronise them. Thus the
+// copies of one DeviceStream overlap with the work of another.
 class CudaDeviceStream : public DeviceStream {
  public:
   explicit CudaDeviceStream(c10::DeviceIndex gpu);
@@ -38,15 +38,16 @@ class CudaDeviceStream : public DeviceStream {
   const c10::DeviceIndex gpu_;
   const CudaOwnStream copy_in_, compute_, copy_out_;
   at::cuda::CUDAEvent copied_in_;
-  // A thread that waits for this event sleeps, so that its processor can decode
-  // meanwhile. By default it would spin until the batch is done.
+  // A thread that waits for this event sleeps, so that its CPU can decode
+  // pictures meanwhile. By default, the thread would spin until the batch is
+  // done.
   at::cuda::CUDAEvent copied_out_{cudaEventDisableTiming |
                                   cudaEventBlockingSync};
-  // Recorded before and after the work, with timestamps.
+  // These events are recorded before and after the work. They have timestamps.
   at::cuda::CUDAEvent started_{cudaEventDefault}, computed_{cudaEventDefault};
-  // The memory pool of all graphs, which can share it because only one graph
-  // runs at a time. The pool is destroyed with the last graph, because libtorch
-  // cannot reuse a pool whose graphs are gone.
+  // The memory pool of all graphs. The graphs can share it, because only one of
+  // them runs at a time. The pool is destroyed with the last graph, because
+  // libtorch cannot reuse a pool without graphs.
   std::weak_ptr<const at::cuda::MempoolId_t> graph_memory_;
 };
 

@@ -24,7 +24,8 @@ kernels::CudaStream CurrentStream(const at::Tensor& x) {
   return c10::cuda::getCurrentCUDAStream(x.device().index()).stream();
 }
 
-// Returns whether the convolution is a matrix product of pixels and channels.
+// Returns whether the convolution can be computed as a product of two matrices,
+// pixels by channels and channels by outputs.
 bool IsPointwise(const at::Tensor& x, const ops::ConvWeights& weights) {
   return weights.groups == 1 && weights.weight.size(2) == 1 &&
          weights.weight.size(3) == 1 && weights.stride == 1 &&
@@ -32,8 +33,9 @@ bool IsPointwise(const at::Tensor& x, const ops::ConvWeights& weights) {
          x.is_contiguous(at::MemoryFormat::ChannelsLast);
 }
 
-// Returns x [N,C,H,W], channels-last, times weight [O,C,1,1] as [N,O,H,W],
-// channels-last. cuBLAS needs no search.
+// Returns the convolution of x [N, C, H, W] by weight [O, C, 1, 1] as [N, O, H,
+// W]. All maps are channels-last in memory. cuBLAS computes it as a matrix
+// product, so no search for algorithms is needed.
 at::Tensor MultiplyChannels(const at::Tensor& x, const at::Tensor& weight) {
   const int64_t outputs = weight.size(0), channels = weight.size(1);
   return at::mm(x.permute({0, 2, 3, 1}).reshape({-1, channels}),
@@ -42,24 +44,24 @@ at::Tensor MultiplyChannels(const at::Tensor& x, const at::Tensor& weight) {
       .permute({0, 3, 1, 2});
 }
 
-// Overrides operations for which other choices than libtorch's defaults are
-// better.
+// Overrides the operations for which libtorch's defaults are not the best
+// choice.
 class GpuOps : public ops::CudaOps {
  public:
   GpuOps() : ops::CudaOps(CurrentStream) {}
 
   at::Tensor LinearGeluTanh(const at::Tensor& x, const at::Tensor& W,
                             const at::Tensor& bias) const override {
-    // In half precision, cuBLAS computes GELU in the product's epilogue.
+    // In half precision, cuBLAS computes GELU together with the product.
     return at::_addmm_activation(bias, x, W.t(), /*beta=*/1, /*alpha=*/1,
                                  /*use_gelu=*/true);
   }
   at::Tensor Convolve(const at::Tensor& x,
                       const ops::ConvWeights& weights) const override {
     if (IsPointwise(x, weights)) return MultiplyChannels(x, weights.weight);
-    // A search takes some 40 ms, and batches are padded to 24 different sizes.
-    // So there is a search only for powers of two. For other sizes, the library
-    // guesses.
+    // A search for the fastest algorithm takes some 40 ms, and batches have 24
+    // different padded sizes. Therefore cuDNN searches only for powers of two.
+    // For other sizes, it chooses by a heuristic.
     const int64_t images = x.size(0);
     const bool search = weights.search == ops::ConvSearch::kMeasure &&
                         (images & (images - 1)) == 0;
@@ -108,17 +110,18 @@ class CudaRuntime : public DeviceRuntime {
   }
 
   void ConfigureLibraries() const override {
-    // TF32 keeps 10 bits of a mantissa, too few for what fp32 promises.
+    // TF32 has only 10 bits of mantissa, which is too few for a model in fp32.
     at::globalContext().setAllowTF32CuDNN(false);
     at::globalContext().setAllowTF32CuBLAS(false);
-    // Each convolution sets its own search for algorithms.
+    // Each convolution decides by itself whether cuDNN searches for algorithms.
     at::globalContext().setBenchmarkCuDNN(false);
   }
 
   void Load(int gpu, const std::function<void()>& load) const override {
     const c10::cuda::CUDAGuard guard(Index(gpu));
     load();
-    // Contexts use other streams, so the weights must be complete.
+    // Contexts read the weights on other streams, so the copies of the weights
+    // must be complete.
     at::cuda::getCurrentCUDAStream().synchronize();
   }
 };

@@ -9,13 +9,13 @@
 
 namespace sfmamba::engine {
 
-// A CUDA stream that is not shared and does not synchronise with the default
-// stream. libtorch has only 32 streams per GPU, so many contexts would share
-// them. Work of one context could then end up in a graph that another context
-// records.
+// A CUDA stream that no other code uses and that does not synchronise with the
+// default stream. libtorch itself has only 32 streams per GPU, so many contexts
+// would have to share them. A graph that one context captures could then
+// contain the work of another context.
 class CudaOwnStream {
  public:
-  // Throws c10::Error.
+  // Creates the stream. Throws c10::Error if this fails.
   explicit CudaOwnStream(c10::DeviceIndex gpu)
       : stream_(c10::cuda::getStreamFromExternal(Create(gpu), gpu)) {}
   // All work on the stream must be complete.

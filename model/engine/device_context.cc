@@ -18,13 +18,13 @@
 namespace sfmamba::engine {
 namespace {
 
-// The largest number of graphs of a context for one type of inputs. It suffices
-// for all padded batch sizes up to 512 images of one image size, and for some
-// batches of other image sizes. A graph takes a few MB.
+// Limits the number of graphs of a context for one type of inputs. 64 graphs
+// suffice for all padded batch sizes up to 512 images of one image size, and
+// for some batches of other image sizes. A graph takes a few MB.
 constexpr int kMaxGraphs = 64;
 constexpr int kChannels = 3;
-// If this number of bytes is waiting, it is copied to the device before the
-// other images of the batch are ready.
+// As soon as this many bytes of a batch are collected, they are copied to the
+// device. The copy overlaps with the preparation of the other images.
 constexpr int64_t kLeastCopy = 1 << 20;
 
 int64_t ValuesOf(int height, int width) {
@@ -79,14 +79,15 @@ DeviceContext::DeviceContext(const Network& network,
       values_(at::kFloat, options_.graphs ? kMaxGraphs : 0) {}
 
 DeviceContext::~DeviceContext() {
-  // Everything that the stream worked on is freed before the stream.
+  // All objects that were used on the stream must be freed before the stream.
   for (Inputs* inputs : {&pixels_, &values_}) {
     inputs->graphs.clear();
     inputs->host = inputs->device = at::Tensor();
   }
   host_answers_ = at::Tensor();
-  // The stream returns its memory to the device. libtorch refuses this while
-  // another context records, and the memory would stay allocated.
+  // The stream's destructor returns its memory to the device. libtorch refuses
+  // this while another context captures a graph, and the memory would stay
+  // allocated.
   const absl::ReaderMutexLock lock(&capturing_);
   stream_.reset();
 }
@@ -99,7 +100,8 @@ absl::Status DeviceContext::Run(absl::Span<const model::ModelInput> images,
   if (!status.ok()) return status;
   absl::StatusOr<Results> results = RunBatch(images, info);
   if (!results.ok()) {
-    // If RunBatch() has recorded a permanent failure, this error is returned.
+    // If RunBatch() has found a permanent failure of the device, this failure
+    // is returned instead.
     status = CheckHealth();
     return status.ok() ? results.status() : status;
   }
@@ -111,13 +113,14 @@ absl::Status DeviceContext::Prepare(int min_images, int max_images) {
   const WarmUpInput input(config_);
   model::RunInfo info;
   const auto ignore = [](const model::Result&) {};
-  // A dense model has no graphs. One image suffices to load its kernels.
+  // A dense model has no graphs. Running one image is enough to load its
+  // kernels.
   if (!network_.classifies()) return Run(input.Batch(1), &info, ignore);
-  // The largest size comes first, because allocating more memory drops all
-  // graphs.
+  // The largest size comes first. If it came later, the growing buffers would
+  // drop all graphs.
   for (const int images : PaddedBatchSizes(max_images)) {
     if (images < min_images) break;
-    // Run() would refuse a batch that the folding does not divide.
+    // Run() would refuse a number of sequences that fold_rows does not divide.
     if (options_.fold_rows > 0 &&
         network_.Sequences(images) % options_.fold_rows != 0) {
       continue;
@@ -158,8 +161,8 @@ DeviceContext::Results DeviceContext::RunOrThrow(
     return RunAlike(images, uint8 ? pixels_ : values_, info);
   }
   *info = {static_cast<int>(images.size()), {}};
-  // Libraries may wait for the whole device. They must not do so while another
-  // context records.
+  // Libraries may wait for the whole device. This is not allowed while another
+  // context captures a graph.
   const absl::ReaderMutexLock lock(&capturing_);
   if (uint8) CopyIn(images, info->padded_images, pixels_);
   const ops::ImageBatch x = uint8 ? BatchOf(images, pixels_.device)
@@ -170,7 +173,8 @@ DeviceContext::Results DeviceContext::RunOrThrow(
 DeviceContext::Results DeviceContext::RunAlike(
     absl::Span<const model::ModelInput> images, Inputs& inputs,
     model::RunInfo* info) {
-  // A requested folding must divide the sequences, so the batch is not padded.
+  // A requested folding must divide the number of sequences, so such a batch is
+  // not padded.
   const int count = static_cast<int>(images.size());
   const GraphPlan::Key key = {
       options_.fold_rows > 0 ? count : PaddedBatchSize(count), images[0].height,
@@ -184,7 +188,7 @@ DeviceContext::Results DeviceContext::RunAlike(
 void DeviceContext::Reserve(int64_t size, Inputs& inputs) {
   if (inputs.device.defined() && inputs.device.numel() >= size) return;
   stream_->Wait();
-  inputs.graphs.clear();  // Graphs contain the old address.
+  inputs.graphs.clear();  // The graphs contain the address of the old buffer.
   inputs.plan.Reset();
   inputs.device = at::Tensor();  // Frees its memory before more is allocated.
   inputs.host = stream_->AllocateHost(size, inputs.type);
@@ -200,8 +204,8 @@ void DeviceContext::CopyIn(absl::Span<const model::ModelInput> images,
   auto* const host = static_cast<char*>(inputs.host.mutable_data_ptr());
   auto* const device = static_cast<char*>(inputs.device.mutable_data_ptr());
   const int64_t each = inputs.host.element_size();
-  // The number of input bytes that are collected so far, and the number of
-  // these whose copy to the device is enqueued.
+  // `used` is the number of bytes collected so far. `sent` is the number of
+  // these bytes whose copy to the device is enqueued.
   int64_t used = 0, sent = 0;
   const auto send = [&](const void* from) {
     if (used > sent) stream_->CopyIn(from, device + sent, used - sent);
@@ -220,7 +224,7 @@ void DeviceContext::CopyIn(absl::Span<const model::ModelInput> images,
                                  : image.values;
     std::memcpy(host + used, from, bytes);
     used += bytes;
-    // The device copies these bytes while the processor prepares the next ones.
+    // The device copies these bytes while the CPU prepares the next image.
     if (used - sent >= kLeastCopy) send(host + sent);
   }
   std::memset(host + used, 0, each * padding + layouts);
@@ -293,7 +297,7 @@ at::Tensor DeviceContext::Enqueue(const GraphPlan::Key& key,
         at::empty(shape, at::TensorOptions(device_)
                              .dtype(options_.type)
                              .memory_format(at::MemoryFormat::ChannelsLast));
-    // One launch changes both the order and the type.
+    // One launch changes the order of the values and their type.
     x.copy_(input.narrow(0, 0, key.images * ValuesOf(key.height, key.width))
                 .view(shape));
     return network_.Answers(x, options_.fold_rows);
@@ -323,7 +327,7 @@ at::Tensor DeviceContext::Capture(const GraphPlan::Key& key, Inputs& inputs) {
   absl::StatusOr<std::unique_ptr<DeviceGraph>> graph = nullptr;
   {
     const absl::MutexLock lock(&capturing_);
-    // The batch is run before it is recorded. During a recording, libraries
+    // The batch is first run without a capture. During a capture, libraries
     // cannot make handles or workspaces, load kernels or choose algorithms.
     answers = Enqueue(key, inputs.device);
     graph = stream_->Record(

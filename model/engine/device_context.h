@@ -25,29 +25,29 @@
 
 namespace sfmamba::engine {
 
-// A context on a GPU. Pixels are copied to the GPU as uint8, are normalised
-// there and pass through the network as one batch. A classifier's answers are
-// copied back. Each context has its own stream and buffers, so that one context
-// copies while another computes.
+// A context on a GPU. It copies pixels to the GPU as uint8, normalises them
+// there, and runs them through the network as one batch. It copies a
+// classifier's answers back. Each context has its own stream and buffers, so
+// that one context copies while another computes.
 //
-// A classifier's batches, of pixels or of values, are padded with zeros. From
-// the second batch of a kind (number and size of images) on, a recorded graph
-// is replayed. If a kind cannot be recorded, its kernels are launched one by
-// one. Recording is then retried later, see GraphPlan.
+// A classifier's batches are padded with zeros, whether they contain pixels or
+// values. A kind of batch is a number of images and their size. From the second
+// batch of a kind on, a captured graph is replayed. If a kind cannot be
+// captured, its kernels are launched one by one. Capturing is then retried
+// later, see GraphPlan.
 class DeviceContext : public model::ExecutionContext {
  public:
   struct Options {
     at::ScalarType type = at::kFloat;  // The network's compute type.
     int fold_rows = 0;                 // See ModelOptions.
-    bool graphs = true;                // False disables recorded graphs.
-    // Called with the error of each recording that failed, on the context's
-    // thread.
+    bool graphs = true;                // If false, no graphs are used.
+    // Called with the error of each failed capture, on the context's thread.
     std::function<void(const absl::Status&)> capture_failed =
         [](const absl::Status&) {};
     std::function<absl::Time()> now = base::SteadyNow;
   };
 
-  // `network` is on GPU `gpu` of `runtime`. Permanent failures are recorded in
+  // `network` is on GPU `gpu` of `runtime`. Permanent failures are reported to
   // `health`. All arguments except `options` must outlive the context.
   DeviceContext(const Network& network, const model::ModelConfig& config,
                 const DeviceRuntime& runtime, int gpu, DeviceHealth* health,
@@ -58,14 +58,14 @@ class DeviceContext : public model::ExecutionContext {
                    model::RunInfo* info, Done done) override;
 
   // Runs batches of all padded sizes, with pixels and with values. The largest
-  // size comes first, so that memory is reserved only once. A dense model's
+  // size comes first, so that memory is allocated only once. A dense model's
   // inputs have too many sizes, so it runs only one image of a common size.
   absl::Status Prepare(int min_images, int max_images) override;
 
  private:
   using Results = std::vector<model::Result>;
 
-  // The inputs of one type: uint8 pixels or fp32 values.
+  // The inputs of one type, which is uint8 pixels or fp32 values.
   struct Inputs {
     Inputs(at::ScalarType type, int graphs) : type(type), plan(graphs) {}
 
@@ -81,30 +81,32 @@ class DeviceContext : public model::ExecutionContext {
   // Returns one result for each image.
   absl::StatusOr<Results> RunBatch(absl::Span<const model::ModelInput> images,
                                    model::RunInfo* info);
-  // Like RunBatch(), but these functions throw exceptions. RunAlike() is for a
-  // classifier's images of one type and size.
+  // Like RunBatch(), but these functions throw exceptions. RunAlike() may be
+  // called only for a classifier's images of one type and size.
   Results RunOrThrow(absl::Span<const model::ModelInput> images,
                      model::RunInfo* info);
   Results RunAlike(absl::Span<const model::ModelInput> images, Inputs& inputs,
                    model::RunInfo* info);
-  // Copies the images, which have one type, to `inputs`. Zeros follow in place
-  // of the missing images up to `padded_images`, which have the first image's
-  // size. If the images are pixels, a byte for each image follows, which says
-  // whether the image is planar.
+  // Copies the images to `inputs`. They must have the same type. Zeros follow
+  // for the images that are missing to `padded_images`, each of the first
+  // image's size. If the images are pixels, one more byte for each image tells
+  // whether it is planar.
   void CopyIn(absl::Span<const model::ModelInput> images, int padded_images,
               Inputs& inputs);
   void Reserve(int64_t size, Inputs& inputs);
-  // Both return the network's input. BatchOf() makes it from the pixels that
-  // CopyIn() has copied to `pixels`, with the sizes of `images`. FromMemory()
-  // makes it from images with values or pixels in the CPU's memory.
+  // Return the network's input. BatchOf() makes it from `pixels`, to which
+  // CopyIn() has copied the images. FromMemory() makes it from images in the
+  // CPU's memory, which may be values or pixels.
   ops::ImageBatch BatchOf(absl::Span<const model::ModelInput> images,
                           const at::Tensor& pixels) const;
   at::Tensor FromMemory(absl::Span<const model::ModelInput> images) const;
   // Enqueues the batch in `inputs` or replays its graph. Returns its answers.
   at::Tensor Answer(const GraphPlan::Key& key, Inputs& inputs);
-  // Enqueues the batch in `inputs`, then records a graph for its kind.
+  // Enqueues the batch in `inputs`, then captures a graph for its kind. Returns
+  // the batch's answers.
   at::Tensor Capture(const GraphPlan::Key& key, Inputs& inputs);
-  // Enqueues the batch in `input`, which is pixels or values.
+  // Enqueues the batch in `input`, which contains pixels or values. Returns its
+  // answers.
   at::Tensor Enqueue(const GraphPlan::Key& key, const at::Tensor& input) const;
   // Waits for `answers`. Returns the results of `images`, without the padding.
   Results CopyOut(const at::Tensor& answers,

@@ -7,10 +7,10 @@
 
 namespace sfmamba::engine {
 
-// Whether one device of a model still works. Thread-safe.
+// Stores whether one GPU of a model still works. Thread-safe.
 class DeviceHealth {
  public:
-  // Returns the first failure that was reported, OK if there was none.
+  // Returns the first failure that was reported, or OK if there was none.
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     return status_;

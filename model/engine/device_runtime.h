@@ -19,11 +19,11 @@ class DeviceRuntime {
   // Describes GPU `gpu`, which is below count().
   virtual tuning::ScanDevice Describe(int gpu) const = 0;
   virtual at::Device device(int gpu) const = 0;
-  // Returns the operations of these GPUs.
+  // Returns the implementation of the operations for these GPUs.
   virtual const ops::DeviceOps& ops() const = 0;
   virtual std::unique_ptr<DeviceStream> MakeStream(int gpu) const = 0;
-  // Returns page-locked memory of the CPU, which all GPUs can use. The call
-  // initialises only GPU `gpu`, which takes hundreds of MB of this GPU's
+  // Allocates pinned memory of the CPU, which all GPUs can read. Uses only GPU
+  // `gpu` for the call. The first use of a GPU takes hundreds of MB of its
   // memory.
   virtual std::shared_ptr<uint8_t> AllocateHost(int gpu,
                                                 int64_t bytes) const = 0;
@@ -31,13 +31,14 @@ class DeviceRuntime {
   // Disables TF32 in the libraries, so that fp32 is computed in full precision.
   // Affects the whole process.
   virtual void ConfigureLibraries() const = 0;
-  // Calls `load`, which loads weights to the GPU, and waits until they are
-  // there.
+  // Calls `load`, which copies weights to the GPU. Returns when the copies are
+  // complete.
   virtual void Load(int gpu, const std::function<void()>& load) const = 0;
 };
 
-// Returns null in a build without CUDA. A build with CUDA, one without it and
-// tests on the emulator link different definitions of this function.
+// Returns null in a build without CUDA. Three definitions of this function
+// exist: for a build with CUDA, for a build without it, and for tests on the
+// emulator.
 const DeviceRuntime* Devices();
 
 }  // namespace sfmamba::engine

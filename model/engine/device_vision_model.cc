@@ -25,8 +25,8 @@ namespace {
 ops::ConvSearch SearchOf(const model::ModelConfig& config,
                          const model::ModelOptions& options) {
   if (options.deterministic) return ops::ConvSearch::kFixed;
-  // A dense model's inputs have many sizes. A search for each would cost more
-  // than it saves.
+  // The inputs of a dense model have many sizes. A search for the fastest
+  // algorithm for each size would take longer than it saves.
   return config.task == model::VisionTask::kClassification
              ? ops::ConvSearch::kMeasure
              : ops::ConvSearch::kGuess;
@@ -60,8 +60,8 @@ struct Gpu {
 
 using Gpus = std::vector<std::unique_ptr<Gpu>>;
 
-// Returns the index of the first working GPU, starting at `index` and
-// continuing at 0. Returns nothing if all have failed.
+// Returns the index of the first working GPU. Begins the search at `index` and
+// wraps around. Returns nullopt if all GPUs have failed.
 std::optional<int> WorkingGpu(const Gpus& gpus, int index) {
   const int count = static_cast<int>(gpus.size());
   for (int i = 0; i < count; ++i) {
@@ -71,16 +71,16 @@ std::optional<int> WorkingGpu(const Gpus& gpus, int index) {
   return std::nullopt;
 }
 
-// Runs batches on one of the model's GPUs. Once this GPU has failed
-// permanently, moves to the next GPU that works. CUDA's permanent errors
-// concern only one GPU, so the others stay usable.
+// Runs batches on one of the model's GPUs. If this GPU fails permanently,
+// continues on the next GPU that works. CUDA's permanent errors affect only one
+// GPU, so the others can still be used.
 class MovingContext : public model::ExecutionContext {
  public:
   using Context = absl::StatusOr<std::unique_ptr<ExecutionContext>>;
   using Make = std::function<Context(int gpu)>;
 
-  // `first` is the context on GPU `gpu`, and `make` makes contexts on other
-  // GPUs. Both GPUs are given as indices of `gpus`.
+  // `first` is the context on the GPU with index `gpu`. `make` makes contexts
+  // on other GPUs. Indices refer to `gpus`.
   MovingContext(const Gpus& gpus, int gpu,
                 std::unique_ptr<ExecutionContext> first, Make make)
       : gpus_(gpus), gpu_(gpu), make_(std::move(make)) {
@@ -89,8 +89,8 @@ class MovingContext : public model::ExecutionContext {
 
   absl::Status Run(absl::Span<const model::ModelInput> images,
                    model::RunInfo* info, Done done) override {
-    // If a batch fails with its GPU, `done` has been called for no image. So
-    // the whole batch can run again.
+    // A GPU that fails during a batch has not called `done` for any image.
+    // Therefore the whole batch can run again on another GPU.
     return Try([&] { return contexts_.back()->Run(images, info, done); });
   }
   absl::Status Prepare(int min_images, int max_images) override {
@@ -116,8 +116,8 @@ class MovingContext : public model::ExecutionContext {
   const Gpus& gpus_;
   int gpu_;
   const Make make_;
-  // The last context is used. The GPUs of the other contexts have failed, so
-  // that nothing can be freed there.
+  // Only the last context is used. The GPUs of the other contexts have failed,
+  // so the contexts' memory there cannot be freed.
   std::vector<std::unique_ptr<ExecutionContext>> contexts_;
 };
 
@@ -154,7 +154,7 @@ class DeviceVisionModel : public model::VisionModel {
     Guarded([&] {
       memory = runtime_.AllocateHost(gpus_[0]->index, bytes);
       return absl::OkStatus();
-    }).IgnoreError();  // The result is then null.
+    }).IgnoreError();  // If this fails, the result is null.
     return memory;
   }
 
@@ -181,16 +181,15 @@ class DeviceVisionModel : public model::VisionModel {
     const int rows = options_.fold_rows > 0 ? options_.fold_rows : sequences;
     const std::vector<tuning::ScanShape> shapes =
         tuning::ScanShapes(config_, /*max_batch=*/1);
-    if (shapes.empty()) return rows;  // Nothing is folded.
-    // Returns the rows of the first stage that has scans.
+    if (shapes.empty()) return rows;  // There are no scans to fold.
+    // The first shape belongs to the first stage that has scans.
     tuning::ScanShape shape = shapes[0];
     shape.sequences = sequences;
     return gpus_[0]->chooser.Rows(shape, rows);
   }
 
  private:
-  // The contexts' GPUs alternate, so that the first contexts are on different
-  // GPUs.
+  // Neighbouring contexts are on different GPUs.
   const Gpu& GpuOf(int context) const { return *gpus_[context % gpus_.size()]; }
 
   absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeOn(int index) {

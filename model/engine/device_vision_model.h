@@ -10,8 +10,8 @@
 
 namespace sfmamba::engine {
 
-// Makes a model on the GPUs options.gpus, of which there is at least one.
-// `config` must be valid. INVALID_ARGUMENT in a build without CUDA.
+// Makes a model on the GPUs in options.gpus, at least one. `config` must be
+// valid. Returns INVALID_ARGUMENT in a build without CUDA.
 absl::StatusOr<std::unique_ptr<model::VisionModel>> MakeDeviceVisionModel(
     const model::ModelConfig& config, weights::StateDict& weights,
     const model::ModelOptions& options);

@@ -8,16 +8,17 @@
 
 namespace sfmamba::engine {
 
-// A GPU as its driver describes it.
+// The properties of a GPU, as the driver reports them.
 struct GpuProperties {
   std::string name;
   int major = 0, minor = 0;  // The compute capability.
-  std::string error;  // Why the driver cannot describe it; empty if it can.
+  std::string error;         // The driver's error, or empty.
 };
 
-// Finds the GPUs that cannot run our kernels. These are GPUs of a compute
-// capability below 8.0 (Ampere) and GPUs that the driver cannot describe.
-// third_party/cuda/repository.bzl compiles for 8.0 and later.
+// Returns the GPUs, with the reason for each GPU that cannot run our kernels. A
+// GPU needs a compute capability of 8.0 (Ampere) or more, for which
+// third_party/cuda/repository.bzl compiles. The driver must be able to describe
+// it.
 model::FoundGpus SortOut(const std::vector<GpuProperties>& gpus);
 
 }  // namespace sfmamba::engine

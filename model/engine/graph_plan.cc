@@ -16,7 +16,7 @@ std::vector<int> PaddedBatchSizes(int max_images) {
   int bucket = PaddedBatchSize(max_images);
   while (bucket > 0) {
     buckets.push_back(bucket);
-    // Finds the largest smaller size that is not padded.
+    // Searches for the next smaller size that needs no padding.
     --bucket;
     while (bucket > 0 && PaddedBatchSize(bucket) != bucket) --bucket;
   }
@@ -43,8 +43,8 @@ void GraphPlan::FailedToCapture(const Key& key, absl::Time now) {
 }
 
 void GraphPlan::Reset() {
-  // Kinds that could not be recorded keep their pause, because the reason for
-  // the failure may remain after the graphs are gone.
+  // The retry times of kinds that could not be captured stay. The cause of the
+  // failure may still exist after the graphs are gone.
   for (auto it = states_.begin(); it != states_.end();) {
     it = it->second.captured ? states_.erase(it) : std::next(it);
   }

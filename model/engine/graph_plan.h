@@ -9,24 +9,25 @@
 
 namespace sfmamba::engine {
 
-// Returns the number of images that a batch of `images` is padded to. There are
-// few different results, so that a few captured graphs suffice. Up to 8 images
-// there is no padding. Above 8 there are four sizes per power of two, so that
-// at most a fifth of a padded batch is padding.
+// Returns the number of images to which a batch of `images` images is padded.
+// There are few possible results, so that few captured graphs suffice. Batches
+// of up to 8 images are not padded. Above 8, there are four sizes per power of
+// two, so at most a fifth of a padded batch is padding.
 int PaddedBatchSize(int images);
 
-// Returns all sizes that batches of 1 to `max_images` images are padded to, the
-// largest first.
+// Returns all sizes to which batches of 1 to `max_images` images are padded, in
+// descending order.
 std::vector<int> PaddedBatchSizes(int max_images);
 
-// Decides which batches are captured as a graph. The first batch of a kind is
-// run and captured, later ones replay its graph. Not thread-safe.
+// Decides which batches are captured as a graph. A kind of batch is a number of
+// images and their size. The first batch of a kind is run and captured. Later
+// ones replay its graph. Not thread-safe.
 class GraphPlan {
  public:
   enum class Step { kRun, kCapture, kReplay };
 
-  // A kind of batch. It consists of the number of images after padding and
-  // their size in pixels.
+  // A kind of batch. `images` is the number of images after padding. Height and
+  // width are in pixels.
   struct Key {
     int images, height, width;
 
@@ -36,20 +37,21 @@ class GraphPlan {
     }
   };
 
-  // The first `capacity` kinds of batches are captured. Others are always run.
+  // At most `capacity` kinds of batches are captured. Batches of all other
+  // kinds are always run.
   explicit GraphPlan(int capacity) : capacity_(capacity) {}
 
   Step Next(const Key& key, absl::Time now) const;
 
-  // Report the outcome of kCapture. One of the two must be called after it.
-  // After a failure, batches of this kind are run. Capturing is retried after
-  // kFirstRetry. The interval doubles with each further failure, up to
-  // kLastRetry.
+  // Report the result of a kCapture. The caller must call one of the two after
+  // each kCapture. After a failure, batches of this kind are run, and capturing
+  // is retried after kFirstRetry. The interval doubles with each further
+  // failure, up to kLastRetry.
   void DidCapture(const Key& key) { states_[key] = {/*captured=*/true}; }
   void FailedToCapture(const Key& key, absl::Time now);
 
-  // Forgets the captured graphs. Must be called when all of them have been
-  // destroyed.
+  // Forgets all captured graphs. Must be called when the caller has destroyed
+  // them.
   void Reset();
 
   static constexpr absl::Duration kFirstRetry = absl::Seconds(10);
@@ -58,13 +60,14 @@ class GraphPlan {
  private:
   struct State {
     bool captured = false;
-    // When to retry a kind that could not be captured, and the last interval.
+    // For a kind that could not be captured: the time of the next try, and the
+    // length of the last interval.
     absl::Time retry = absl::InfinitePast();
     absl::Duration pause = absl::ZeroDuration();
   };
 
   const int capacity_;
-  std::map<Key, State> states_;  // Holds at most capacity_ kinds.
+  std::map<Key, State> states_;  // At most capacity_ kinds.
 };
 
 }  // namespace sfmamba::engine

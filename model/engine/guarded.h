@@ -7,8 +7,8 @@
 
 namespace sfmamba::engine {
 
-// Calls `body` in libtorch's inference mode and returns its absl::Status. If
-// `body` throws, returns CaughtError().
+// Calls `body` in libtorch's inference mode and returns the absl::Status that
+// `body` returns. If `body` throws, returns CaughtError().
 template <typename Body>
 absl::Status Guarded(Body body) {
   try {

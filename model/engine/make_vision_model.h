@@ -9,7 +9,7 @@
 
 namespace sfmamba::engine {
 
-// Makes a model, as VisionModel::Load does, with weights from any source.
+// Makes a model like VisionModel::Load(), but with weights from any source.
 // `config` must be valid.
 absl::StatusOr<std::unique_ptr<model::VisionModel>> MakeVisionModel(
     const model::ModelConfig& config, weights::StateDict& weights,

@@ -7,8 +7,9 @@
 namespace sfmamba::engine {
 namespace {
 
-// In a dense model's checkpoint the backbone's keys begin with "backbone."; in
-// a classifier's they have no prefix.
+// Returns the part of the checkpoint with the backbone's tensors. Their keys
+// begin with "backbone." in a dense model's checkpoint. In a classifier's they
+// have no prefix.
 weights::StateDict::Scope BackboneScope(const model::ModelConfig& config,
                                         const weights::StateDict::Scope& root) {
   return config.task == model::VisionTask::kClassification
@@ -52,7 +53,8 @@ absl::Status Network::Check(absl::Span<const model::ModelInput> images,
     }
   }
   if (images.empty()) return absl::OkStatus();
-  // Vim's position embedding has a row for each patch of this size only.
+  // Vim's position embedding has one row per patch, so it fits only this image
+  // size.
   const int size = config_.image_size;
   if (config_.backbone.architecture == model::Architecture::kVim &&
       (images[0].height != size || images[0].width != size)) {

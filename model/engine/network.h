@@ -26,9 +26,9 @@ class Network {
           const weights::StateDict::Scope& scope,
           const ops::Implementation& implementation);
 
-  // Returns INVALID_ARGUMENT, naming the image, if `images` cannot run in one
-  // batch. Also returns it if `fold_rows` is not 0 and does not divide the
-  // number of sequences.
+  // Returns INVALID_ARGUMENT, with the image's number, if `images` cannot run
+  // in one batch. Also returns INVALID_ARGUMENT if `fold_rows` is not 0 and
+  // does not divide the number of sequences.
   absl::Status Check(absl::Span<const model::ModelInput> images,
                      int fold_rows) const;
 
@@ -39,9 +39,10 @@ class Network {
     return head_->Forward(backbone_->Forward(images, fold_rows), infos);
   }
 
-  // Returns whether the model is a classifier. If so, Forward() can be done in
-  // two steps. Answers() can be enqueued on a device. ToResults() converts the
-  // answers after they were copied to the CPU.
+  // Returns whether the model is a classifier. A classifier's Forward() can
+  // also be done in two steps. First, Answers() enqueues the network on a
+  // device. After the caller has copied the answers to the CPU, ToResults()
+  // converts them.
   bool classifies() const { return classifier_ != nullptr; }
   at::Tensor Answers(const ops::ImageBatch& images, int64_t fold_rows) const {
     return classifier_->Answers(backbone_->Forward(images, fold_rows));
@@ -55,8 +56,9 @@ class Network {
   // Returns Backbone::ImagesAtOnce().
   int64_t ImagesAtOnce() const { return backbone_->ImagesAtOnce(); }
 
-  // Returns the number of sequences of the first token stage for `images`
-  // images of size config.image_size. Vim has only one such stage.
+  // Returns the number of sequences of `images` images in the first token
+  // stage. Images have the size config.image_size. Vim has only one token
+  // stage.
   int64_t Sequences(int images) const {
     return backbone_->Sequences(images, config_.image_size,
                                 config_.image_size)[0];
@@ -66,10 +68,11 @@ class Network {
   const model::ModelConfig config_;
   const std::unique_ptr<backbones::Backbone> backbone_;
   const std::unique_ptr<heads::Head> head_;
-  const heads::ClassificationHead* const classifier_;  // head_ or null.
+  // The head, if it is a classifier.
+  const heads::ClassificationHead* const classifier_;
 };
 
-// Returns what a head needs to know about the images.
+// Returns the sizes and options of the images, which a head needs.
 std::vector<heads::ImageInfo> ToInfos(
     absl::Span<const model::ModelInput> images);
 

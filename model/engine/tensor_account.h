@@ -8,28 +8,29 @@
 
 namespace sfmamba::engine {
 
-// While an object exists, counts the tensors of at least 1 MiB that the calling
-// thread makes and frees (see model/tensor_memory.h). Refuses tensors that
-// exceed a limit. A thread may have only one object at a time.
+// As long as an object exists, it counts the tensors of at least 1 MiB that the
+// calling thread makes and frees (see model/tensor_memory.h). It refuses
+// tensors that exceed a limit. A thread may have only one object at a time.
 //
 // Must be destroyed by the thread that made it.
 class TensorAccount {
  public:
   // Making a tensor throws std::bad_alloc if all tensors together would exceed
-  // `most_bytes`, or if `stop` has returned true.
+  // `most_bytes` bytes. `stop` is called for each tensor, which also throws
+  // std::bad_alloc once `stop` has returned true.
   TensorAccount(int64_t most_bytes, std::function<bool()> stop);
   ~TensorAccount();
   TensorAccount(const TensorAccount&) = delete;
   TensorAccount& operator=(const TensorAccount&) = delete;
 
-  // Returns the largest number of bytes that the tensors had at once.
+  // Returns the peak of the tensors' memory in bytes.
   int64_t peak() const { return peak_; }
   // Returns whether `stop` has returned true.
   bool stopped() const { return stopped_; }
 
-  // The allocator calls Check() before it takes memory, Taken() with this
-  // memory, and Freed() before it frees memory. If the calling thread has no
-  // TensorAccount, they do nothing.
+  // The allocator calls these functions: Check() before it allocates memory,
+  // Taken() with this memory, and Freed() before it frees memory. They do
+  // nothing if the calling thread has no TensorAccount.
   static void Check(int64_t bytes);
   static void Taken(void* memory, int64_t bytes);
   static void Freed(void* memory);

@@ -17,15 +17,15 @@ namespace sfmamba::model {
 namespace {
 
 // The size, in bytes, of the smallest block that is cached here. malloc()
-// itself caches smaller blocks.
+// already caches smaller blocks.
 constexpr size_t kLeastBytes = 1 << 20;
 
-// How long unused blocks are cached. This is longer than the pauses between
-// batches under load.
+// How long unused blocks are cached. Under load, the pauses between batches are
+// shorter.
 constexpr absl::Duration kKeep = absl::Seconds(10);
 
-// One cache for the process, like libtorch's allocator. It is never destroyed,
-// because threads may return tensors after main().
+// Returns the process's cache. It is never destroyed, because threads may still
+// free tensors after main().
 engine::BlockCache& Cache() {
   static engine::BlockCache& cache = *new engine::BlockCache(kKeep);
   return cache;
@@ -39,8 +39,8 @@ int CurrentNode() {
 void Delete(void* memory) {
   engine::TensorAccount::Freed(memory);
   if (memory == nullptr || Cache().Return(memory, base::SteadyNow())) return;
-  // raw_allocate() takes small memory from the default allocator.
-  // raw_deallocate() ends here for all memory.
+  // The default allocator made this memory. raw_allocate() takes small memory
+  // from it, but raw_deallocate() calls this function for memory of any size.
   c10::GetDefaultCPUAllocator()->raw_deleter()(memory);
 }
 

@@ -27,8 +27,8 @@ absl::Status CaughtError() {
   try {
     throw;
   } catch (const c10::OutOfMemoryError& error) {
-    // This is a c10::Error, too, so it is caught first. Clients see the
-    // message, so it has no backtrace.
+    // This exception is derived from c10::Error, so it must be caught first.
+    // Clients see the message, so it must not contain a backtrace.
     return absl::ResourceExhaustedError(error.what_without_backtrace());
   } catch (const c10::Error& error) {
     const char* const message = error.what_without_backtrace();

@@ -5,16 +5,10 @@
 
 namespace sfmamba::engine {
 
-// Returns the exception that is being handled, of libtorch or the standard
-// library, as a status. It is RESOURCE_EXHAUSTED if memory has run out, else
-// INTERNAL. Any other exception is thrown on. May be called only in a catch
-// clause:
-//
-//   try {
-//     ...
-//   } catch (...) {
-//     return CaughtError();
-//   }
+// Converts the exception that is being handled to a status. The exception may
+// be from libtorch or from the standard library. Returns RESOURCE_EXHAUSTED if
+// memory has run out, and INTERNAL for other errors. Rethrows any other kind of
+// exception. May be called only in a catch clause:
 absl::Status CaughtError();
 
 }  // namespace sfmamba::engine

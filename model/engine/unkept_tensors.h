@@ -3,9 +3,9 @@
 
 namespace sfmamba::engine {
 
-// While an object exists, the memory of tensors that the calling thread makes
-// is not cached after they are freed (see model/tensor_memory.h). This is for
-// memory that is needed only once, as when a model is loaded.
+// As long as an object exists, freed tensors of the calling thread are returned
+// to malloc() and not cached (see model/tensor_memory.h). Use it for memory
+// that is needed only once, for example while a model is loaded.
 class UnkeptTensors {
  public:
   UnkeptTensors() { ++Count(); }

@@ -71,8 +71,8 @@ class CpuVisionModel : public model::VisionModel {
     if (!status.ok() || images.empty()) return status;
     *info = {static_cast<int>(images.size()), {}};
     return Guarded([&] {
-      // libtorch's threads would spin and take time from the threads of the
-      // loops.
+      // If libtorch's threads were used, they would spin and take time from the
+      // threads of the loops.
       std::optional<ops::SerialOperators> serial;
       if (HasLoops()) serial.emplace();
       RunAll(images, done);
@@ -109,10 +109,11 @@ class CpuVisionModel : public model::VisionModel {
   void CopyImage(const model::ModelInput& image, const at::Tensor& x) const;
 
   // Divides a classifier's images among the threads. Each thread runs its
-  // images through the whole model, in its own cache and without waiting for
-  // other threads. It runs several images at once if this is faster. The
-  // remaining images are run one by one by all threads. All images of a dense
-  // model are run in this way, since each takes much memory.
+  // images through the whole model without waiting for other threads, so that
+  // the maps stay in its cache. It runs several images at once if this is
+  // faster. The remaining images, and all images of a dense model, are run one
+  // by one on all threads. Dense models run only one image at a time, because
+  // each image needs much memory.
   void RunAll(absl::Span<const model::ModelInput> images,
               model::ExecutionContext::Done done) const;
   std::vector<model::Result> RunBatch(
@@ -149,7 +150,8 @@ void CpuVisionModel::CopyImage(const model::ModelInput& image,
                                             {3, image.height, image.width});
     ops::ParallelFor(image.height, /*grain=*/64,
                      [&](int64_t begin, int64_t end) {
-                       const c10::InferenceMode guard;  // Set for each thread.
+                       // The mode is set for each thread.
+                       const c10::InferenceMode guard;
                        x.narrow(1, begin, end - begin)
                            .copy_(values.narrow(1, begin, end - begin));
                      });
@@ -157,10 +159,11 @@ void CpuVisionModel::CopyImage(const model::ModelInput& image,
   }
   const int64_t row = int64_t{image.width} * (image.planar ? 1 : 3);
   const int64_t plane = image.planar ? image.height * row : 0;
-  // A classifier's images are too small to be divided among threads.
+  // The grain is so large that a classifier's images are normalised by one
+  // thread.
   ops::ParallelFor(
       image.height, /*grain=*/256, [&](int64_t begin, int64_t end) {
-        const c10::InferenceMode guard;  // Set for each thread.
+        const c10::InferenceMode guard;  // The mode is set for each thread.
         ops::NormalizeImage(image.pixels + begin * row, plane, config_.mean,
                             config_.std, x.narrow(1, begin, end - begin));
       });
@@ -168,7 +171,8 @@ void CpuVisionModel::CopyImage(const model::ModelInput& image,
 
 void CpuVisionModel::RunAll(absl::Span<const model::ModelInput> images,
                             model::ExecutionContext::Done done) const {
-  if (options_.fold_rows > 0) {  // A requested folding needs the whole batch.
+  // The sequences of all images are folded together.
+  if (options_.fold_rows > 0) {
     for (model::Result& result : RunBatch(images)) done(std::move(result));
     return;
   }
@@ -190,7 +194,7 @@ void CpuVisionModel::RunAll(absl::Span<const model::ModelInput> images,
       std::move(own.begin(), own.end(), results.begin() + i);
     }
   });
-  // `done` must be called on this thread and in the order of the images.
+  // `done` may be called only on this thread, and in the order of the images.
   for (model::Result& result : results) done(std::move(result));
   for (size_t i = shared; i < images.size(); ++i) {
     done(std::move(RunBatch(images.subspan(i, 1))[0]));
@@ -221,8 +225,8 @@ class CpuContext : public model::ExecutionContext {
   absl::StatusOr<int64_t> MeasureMemory(
       int height, int width, int64_t most_bytes,
       const std::function<bool()>& stop) override {
-    // Memory from calloc() that is only read takes no space, because Linux uses
-    // its page of zeros.
+    // The pixels from calloc() are only read, so they take no memory. Linux
+    // maps them all to one page of zeros.
     const std::unique_ptr<void, decltype(&std::free)> black(
         std::calloc(int64_t{height} * width, 3), &std::free);
     model::ModelInput input;
@@ -245,9 +249,9 @@ class CpuContext : public model::ExecutionContext {
     return account.peak();
   }
 
-  // Runs one batch that takes every way to run an image. One image per thread
-  // runs at the same time, and the last image runs on all threads. All images
-  // of a dense model run on all threads.
+  // Runs one batch that uses all ways of running an image. A classifier runs
+  // one image per thread at the same time, and one more image on all threads. A
+  // dense model runs each image on all threads.
   absl::Status Prepare(int /*min_images*/, int max_images) override {
     const WarmUpInput input(model_.config());
     const bool classifies =
@@ -275,7 +279,7 @@ CpuVisionModel::MakeContext(int index) {
 absl::StatusOr<std::unique_ptr<model::VisionModel>> MakeVisionModel(
     const model::ModelConfig& config, weights::StateDict& weights,
     const model::ModelOptions& options) {
-  // Memory that is allocated while weights are packed is not needed again.
+  // Memory that is used while weights are packed is not needed again.
   const UnkeptTensors unkept;
   if (!options.gpus.empty())
     return MakeDeviceVisionModel(config, weights, options);

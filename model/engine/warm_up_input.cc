@@ -7,7 +7,7 @@ namespace sfmamba::engine {
 WarmUpInput::WarmUpInput(const model::ModelConfig& config) {
   const bool dense = config.task != model::VisionTask::kClassification;
   input_.height = dense ? config.short_side : config.image_size;
-  // A dense model's usual picture is 4:3.
+  // Most pictures for dense models have the aspect ratio 4:3.
   input_.width = dense ? std::min(config.long_side, config.short_side * 4 / 3)
                        : config.image_size;
   if (config.task == model::VisionTask::kDetection) {

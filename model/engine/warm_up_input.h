@@ -9,8 +9,8 @@
 
 namespace sfmamba::engine {
 
-// Images to warm up a model with. Their pixels are black, or their values are
-// 0. A classifier's images have its input size. A dense model's images have its
+// Images for warming up a model. All pixels are black, or all values are 0. A
+// classifier's images have its input size. A dense model's images have its
 // short side and the common aspect ratio 4:3.
 class WarmUpInput {
  public:
@@ -18,7 +18,8 @@ class WarmUpInput {
   WarmUpInput(const WarmUpInput&) = delete;
   WarmUpInput& operator=(const WarmUpInput&) = delete;
 
-  // Both return a batch, which is valid while this object lives.
+  // Both functions return a batch, which is valid as long as this object
+  // exists.
   std::vector<model::ModelInput> Batch(int images) const {
     return std::vector<model::ModelInput>(images, input_);
   }
