@@ -7,8 +7,9 @@ namespace sfmamba::heads {
 Anchors::Anchors(int stride, float scale, const std::vector<float>& ratios)
     : stride_(stride) {
   for (const float ratio : ratios) {
-    // Ratios are height / width. All boxes have the same area. The factors are
-    // in the reference's order, because fp32 rounds after each of them.
+    // `ratio` is height / width. The boxes of all ratios have the same area.
+    // The factors are multiplied in the reference's order, because fp32 rounds
+    // after each multiplication.
     const float root = std::sqrt(ratio);
     const float half_width = 0.5f * (stride * (1 / root) * scale);
     const float half_height = 0.5f * (stride * root * scale);

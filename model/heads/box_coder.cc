@@ -9,18 +9,18 @@
 namespace sfmamba::heads {
 namespace {
 
-// The limit of exponents, |ln(16 / 1000)|. A side grows or shrinks at most
-// 62.5-fold, so that exp() of a wild delta cannot overflow.
+// Exponents are clamped to +-|ln(16 / 1000)|, so exp() cannot overflow. A side
+// grows or shrinks at most 62.5-fold.
 constexpr float kMaxExponent = 4.135166556742356f;
 
-// Returns the four deltas of slot `slot` in a row.
+// Returns the four deltas number `slot` of a row.
 Deltas DeltasAt(const float* row, int64_t slot) {
   const float* deltas = row + 4 * slot;
   return {deltas[0], deltas[1], deltas[2], deltas[3]};
 }
 
-// Returns the first and the last coordinate of the moved and scaled box on an
-// axis.
+// Moves and scales the side [low, high] of a box along one axis. Returns its
+// new ends.
 std::pair<float, float> DecodeSide(float low, float high, float shift,
                                    float exponent) {
   const float centre = (low + high) * 0.5f;
@@ -86,8 +86,8 @@ at::Tensor RefineBoxes(const at::Tensor& boxes, const at::Tensor& logits,
   const bool agnostic = deltas.size(1) == 4;
   for (int64_t i = 0; i < boxes.size(0); ++i) {
     const float* scores = logits.const_data_ptr<float>() + i * logits.stride(0);
-    // The background is the last column and has no deltas, so it does not
-    // compete.
+    // The last column is the background. It has no deltas, so it is not
+    // considered.
     const int64_t label = std::max_element(scores, scores + classes) - scores;
     const float* row = deltas.const_data_ptr<float>() + i * deltas.stride(0);
     const model::Box box =

@@ -8,11 +8,11 @@
 
 namespace sfmamba::heads {
 
-// A detector encodes a box as four deltas d from a known box. With the known
-// box's centre c and size s,
-//   c' = c + s * d[0,1] * stds[0,1],  s' = s * exp(d[2,3] * stds[2,3]),
-// where the exponent is clamped to +-|ln(16 / 1000)|.
-// Source: Fast R-CNN (arXiv 1504.08083), 2.3; docs/heads.md, "Box coder".
+// A detector encodes a box as four deltas d relative to a known box. If the
+// known box has centre c and size s, the encoded box has centre c' and size s':
+//   c' = c + s * d[0,1] * stds[0,1],  s' = s * exp(d[2,3] * stds[2,3])
+// The exponent is clamped to +-|ln(16 / 1000)|. Source: Fast R-CNN (arXiv
+// 1504.08083), 2.3; docs/heads.md, "Box coder".
 using Deltas = std::array<float, 4>;
 
 model::Box DecodeBox(const model::Box& source, const Deltas& deltas,
@@ -25,15 +25,15 @@ model::Box ClipBox(const model::Box& box, int height, int width);
 model::Box BoxAt(const at::Tensor& boxes, int64_t row);
 void SetBox(const at::Tensor& boxes, int64_t row, const model::Box& box);
 
-// Moves each of boxes [n, 4] in K ways, by deltas [n, 4 K], and clips the
-// results. Returns them as [n, 4 K].
+// Applies K sets of deltas [n, 4 K] to each of boxes [n, 4] and clips the
+// results to the image. Returns them as [n, 4 K].
 at::Tensor DecodeBoxes(const at::Tensor& boxes, const at::Tensor& deltas,
                        const Deltas& stds, int height, int width);
 
-// Returns boxes [n, 4], moved by the deltas of their best class and clipped.
-// The best class is the one with the largest of logits [n, classes + 1], except
-// the background, which is last. deltas is [n, 4 classes], or [n, 4] for all
-// classes.
+// Applies deltas to boxes [n, 4] and clips the results to the image. Uses the
+// deltas of a box's best class. This is the class with the largest logit in
+// logits [n, classes + 1], except the background, which is last. deltas is [n,
+// 4 classes], or [n, 4] if all classes share the deltas.
 at::Tensor RefineBoxes(const at::Tensor& boxes, const at::Tensor& logits,
                        const at::Tensor& deltas, const Deltas& stds, int height,
                        int width);

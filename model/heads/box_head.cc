@@ -8,13 +8,13 @@ namespace sfmamba::heads {
 namespace {
 
 constexpr double kEps = 1e-5;
-// The number of regions that pass through the convolutions together, in a
-// thread's cache. It is small enough that threads can divide the usual 1000
-// regions evenly.
+// The number of regions that a thread runs through the convolutions together.
+// Their maps fit into its cache. The number is small enough that threads can
+// divide the usual 1000 regions evenly.
 constexpr int64_t kRegionsAtOnce = 50;
 
-// Rearranges the inputs of a linear layer on maps [C, S, S] for maps that are
-// stored as [S, S, C].
+// Rearranges the inputs of a linear layer. It was trained for maps [C, S, S],
+// and the maps here are stored as [S, S, C].
 ops::Weights ForChannelsLast(const ops::Weights& weights,
                              const model::DetectorConfig& config) {
   const int64_t out = weights.weight.size(0), size = config.box_roi_size;
@@ -62,7 +62,7 @@ std::vector<layers::Linear> MakeHidden(
   return fcs;
 }
 
-// Makes one layer for both outputs, since they read the same features.
+// Makes one layer for both outputs, because both read the same features.
 layers::Linear MakeOutput(const model::DetectorConfig& config, int num_classes,
                           const weights::StateDict::Scope& scope,
                           const ops::Implementation& implementation) {
@@ -80,8 +80,8 @@ layers::Linear MakeOutput(const model::DetectorConfig& config, int num_classes,
                         implementation);
 }
 
-// Returns maps [n, C, S, S] as [n, S * S * C], without a copy if they are
-// channels-last in memory.
+// Returns maps [n, C, S, S] as [n, S * S * C]. This needs no copy if the maps
+// are channels-last in memory.
 at::Tensor Flatten(const at::Tensor& maps) {
   return maps.permute({0, 2, 3, 1}).reshape({maps.size(0), -1});
 }

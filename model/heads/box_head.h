@@ -12,15 +12,16 @@
 
 namespace sfmamba::heads {
 
-// A box head's result for n regions.
+// The result of a box head for n regions.
 struct BoxOutput {
-  at::Tensor logits;  // [n, classes + 1], the background last
-  at::Tensor deltas;  // [n, 4 classes], or [n, 4] for all classes
+  at::Tensor logits;  // [n, classes + 1], the background is last
+  at::Tensor deltas;  // [n, 4 classes], or [n, 4] if shared
 };
 
-// Classifies regions and moves their boxes: convolutions with BatchNorm and
-// ReLU, hidden linear layers with ReLU, two linear outputs.
-// Source: docs/heads.md, "Box heads". Immutable, so thread-safe.
+// Classifies regions and predicts how to move their boxes. It consists of
+// convolutions with BatchNorm and ReLU, hidden linear layers with ReLU, and two
+// linear outputs. Source: docs/heads.md, "Box heads". Immutable, so
+// thread-safe.
 class BoxHead {
  public:
   // Takes "shared_convs", "shared_fcs", "fc_cls" and "fc_reg" from `scope`.
@@ -32,16 +33,16 @@ class BoxHead {
   BoxOutput Forward(const at::Tensor& features) const;
 
  private:
-  // Returns the result of the convolutions as [n, S * S * C]. The regions are
-  // divided among the threads. Each thread runs a few regions through all
-  // layers, so that their maps stay in its cache.
+  // Returns the result of the convolutions as [n, S * S * C]. Threads divide
+  // the regions. Each thread runs a few regions through all convolutions at a
+  // time, so that their maps stay in its cache.
   at::Tensor Trunk(const at::Tensor& features) const;
 
   const ops::Implementation& implementation_;
   int num_classes_;
   std::vector<layers::Convolution> convs_;
   std::vector<layers::Linear> fcs_;
-  layers::Linear output_;  // Computes the logits, followed by the deltas.
+  layers::Linear output_;  // Computes logits and deltas.
 };
 
 }  // namespace sfmamba::heads

@@ -21,8 +21,9 @@ std::vector<float> ToVector(const at::Tensor& row) {
   return std::vector<float>(data, data + values.numel());
 }
 
-// Returns the class with the greatest logit, among `classes` or among all if
-// `classes` is empty. If logits are equal, returns the smaller id.
+// Returns the class with the greatest logit. Considers only `classes`, or all
+// classes if it is empty. If logits are equal, returns the smaller class
+// number.
 int BestClass(const std::vector<float>& logits,
               const std::vector<int>& classes) {
   int best = classes.empty() ? 0 : classes[0];
@@ -39,9 +40,9 @@ int BestClass(const std::vector<float>& logits,
   return best;
 }
 
-// Takes the BatchNorm `norm` and the two convolutions of ClassifierConfig after
-// it as one convolution. This is possible because there is no activation
-// between them.
+// Takes ClassifierConfig's two convolutions as one convolution, together with
+// the BatchNorm `norm` before them. This is possible because there is no
+// activation between them.
 layers::Convolution TakeNeck(const model::ModelConfig& config,
                              const ops::BatchNorm& norm,
                              const weights::StateDict::Scope& scope,
@@ -65,9 +66,10 @@ layers::Convolution TakeNeck(const model::ModelConfig& config,
       ops::Activation::kRelu6, implementation);
 }
 
-// Takes the classifiers of EfficientViM as one layer. Each of them reads one
-// part of the features, and a softmax gives their weights in the sum. A
-// distilled model has a second sum, which counts as much as the first.
+// Takes the four classifiers of EfficientViM as one layer. Each reads another
+// part of the features. The logits are their weighted sum, and a softmax gives
+// the weights. A distilled model has four more classifiers. Its logits are the
+// mean of both sums.
 ops::Weights TakeWeightedHeads(const model::ModelConfig& config,
                                const weights::StateDict::Scope& scope) {
   const model::EfficientVimConfig& own = config.backbone.efficient_vim;
@@ -127,7 +129,7 @@ ClassificationHead::ClassificationHead(
              ops::Epilogue::kNone,
              /*is_output=*/true},
             implementation) {
-  std::optional<ops::BatchNorm> norm;  // Vim's feature is normalised already.
+  std::optional<ops::BatchNorm> norm;  // Vim's feature is already normalised.
   if (config.backbone.architecture == model::Architecture::kHybrid) {
     norm = ops::BatchNorm::Take(scope.Sub("norm"),
                                 config.backbone.feature_width(), 1e-5);
@@ -153,8 +155,8 @@ at::Tensor ClassificationHead::LastMap(const layers::Features& features) const {
 }
 
 at::Tensor ClassificationHead::AnswersOf(const at::Tensor& map) const {
-  // Logits and embeddings are one tensor, so that one copy brings both from a
-  // device.
+  // Returns logits and embeddings as one tensor, so that one copy from the
+  // device is enough.
   at::Tensor embedding = pooling_->Forward(map);
   if (mlp_.has_value()) embedding = mlp_->Forward(embedding);
   return at::cat({head_.Forward(embedding), embedding}, 1);
@@ -186,8 +188,8 @@ std::vector<model::Result> ClassificationHead::ToResults(
 void ClassificationHead::AddHeatMap(const at::Tensor& map,
                                     const std::vector<int>& classes,
                                     model::Classification* result) const {
-  // Norm, mean and head are linear. If each position is pooled alone, the mean
-  // of the positions' logits is therefore the image's logit.
+  // Norm, mean and the last layer are linear. Therefore the image's logit is
+  // the mean of the logits that each position would have alone.
   const at::Tensor positions =
       map.permute({1, 2, 0}).reshape({-1, map.size(0), 1, 1});
   const at::Tensor logits = head_.Forward(pooling_->Forward(positions));

@@ -14,11 +14,12 @@
 
 namespace sfmamba::heads {
 
-// A linear classifier on the embedding, a vector that is computed from the last
-// map. By default the map is normalised and pooled. VMamba normalises each
-// pixel. If ClassifierConfig has layers (the neck), they come before the
-// pooling. MambaOut has more layers after the pooling. All except the neck's
-// product is computed in fp32, whatever the backbone's type is.
+// A linear classifier. It reads the embedding, a vector that is computed from
+// the last map. By default, the embedding is the mean of the map's pixels after
+// a BatchNorm. VMamba applies a LayerNorm to each pixel instead. If
+// ClassifierConfig has layers (the neck), they run before the mean. MambaOut
+// has more layers after the mean. All of this is computed in fp32, except the
+// product in the neck, which has the backbone's type.
 class ClassificationHead : public Head {
  public:
   ClassificationHead(const model::ModelConfig& config,
@@ -30,31 +31,32 @@ class ClassificationHead : public Head {
       absl::Span<const ImageInfo> images) const override;
   const ClassificationHead* AsClassifier() const override { return this; }
 
-  // The two steps of Forward(). Answers() returns the logits followed by the
-  // embedding, fp32 [N, num_classes + embedding_width], on the features'
-  // device.
+  // Answers() and ToResults() are the two steps of Forward(). Answers() returns
+  // the logits followed by the embedding, fp32 [N, num_classes +
+  // embedding_width], on the features' device.
   at::Tensor Answers(const layers::Features& features) const;
-  // ToResults() converts answers that have been copied to contiguous memory of
-  // the CPU. The options are those of `images`, one for each answer.
+  // Converts answers that were copied to contiguous memory of the CPU. `images`
+  // contains the options, one element for each answer.
   std::vector<model::Result> ToResults(
       const at::Tensor& answers, absl::Span<const ImageInfo> images) const;
 
  private:
-  // Returns the last map, after the neck or the LayerNorm if there is one.
+  // Returns the last map. Applies the neck or the LayerNorm first, if there is
+  // one.
   at::Tensor LastMap(const layers::Features& features) const;
-  // Returns Answers() for a result of LastMap().
+  // Computes Answers() from a result of LastMap().
   at::Tensor AnswersOf(const at::Tensor& map) const;
-  // Adds to `result` the heat map of the best class, among `classes` or among
-  // all if `classes` is empty. `map` [C, H, W] is the image's part of
-  // LastMap().
+  // Adds a heat map of one class to `result`. This is the best class of
+  // `classes`, or of all classes if `classes` is empty. `map` [C, H, W] is this
+  // image's part of LastMap().
   void AddHeatMap(const at::Tensor& map, const std::vector<int>& classes,
                   model::Classification* result) const;
 
   int num_classes_;
-  std::optional<layers::Convolution> neck_;    // Includes the norm before it.
-  std::optional<layers::LayerNorm> map_norm_;  // VMamba's.
+  std::optional<layers::Convolution> neck_;    // Includes the BatchNorm.
+  std::optional<layers::LayerNorm> map_norm_;  // Only for VMamba.
   std::unique_ptr<const ops::PoolingOp> pooling_;
-  std::optional<MlpEmbedding> mlp_;  // After the pooling, if there is one.
+  std::optional<MlpEmbedding> mlp_;  // Only for MambaOut.
   layers::Linear head_;
 };
 

@@ -17,7 +17,8 @@ namespace sfmamba::heads {
 namespace {
 
 bool IsFinite(const at::Tensor& x) {
-  const auto [least, largest] = at::aminmax(x);  // Both are NaN if a value is.
+  // Both are NaN if any value is.
+  const auto [least, largest] = at::aminmax(x);
   return std::isfinite(least.item<float>()) &&
          std::isfinite(largest.item<float>());
 }
@@ -32,20 +33,22 @@ model::Detections NotFinite() {
   return detections;
 }
 
-// Returns the size of the network's input divided by the picture's, along x and
-// y. The two differ slightly because sides are whole numbers of pixels.
+// Returns by how much the picture was scaled to the network's input along x and
+// y. The two factors differ slightly, because sides are whole numbers of
+// pixels.
 std::array<double, 2> Scale(const ImageInfo& image) {
   return {static_cast<double>(image.width) / image.original_width,
           static_cast<double>(image.height) / image.original_height};
 }
 
-// Returns [x, y, x, y], which broadcasts with boxes [n, 4].
+// Returns [x, y, x, y], by which boxes [n, 4] can be multiplied.
 at::Tensor PerCoordinate(double x, double y) {
   return at::tensor({x, y, x, y}, at::kFloat);
 }
 
-// Dividing by the factors and multiplying by their inverses round differently.
-// The reference divides if the model has masks, and multiplies if it has none.
+// The next two functions give the same boxes, but round differently. The
+// reference divides by the factors if the model has masks. If the model has
+// none, the reference multiplies by their inverses.
 at::Tensor DivideByScale(const at::Tensor& boxes, const ImageInfo& image) {
   const auto [x, y] = Scale(image);
   return boxes / PerCoordinate(x, y);
@@ -66,7 +69,7 @@ MulticlassNmsOptions NmsOptions(const model::DetectorConfig& config,
       asked.classes, asked.class_agnostic_nms};
 }
 
-// Returns the stages' mean mask probabilities, [n, S, S].
+// Returns the mask probabilities [n, S, S], averaged over the stages.
 at::Tensor MeanMask(const std::vector<at::Tensor>& logits) {
   at::Tensor sum = at::sigmoid(logits.front());
   for (size_t i = 1; i < logits.size(); ++i) sum += at::sigmoid(logits[i]);
@@ -100,7 +103,7 @@ std::vector<model::Result> DetectionHead::Forward(
     const layers::Features& features,
     absl::Span<const ImageInfo> images) const {
   std::vector<model::Result> results;
-  // One image at a time bounds the memory of a batch.
+  // Images are processed one by one, which limits the memory of a batch.
   for (size_t i = 0; i < images.size(); ++i) {
     layers::Features own;
     for (const at::Tensor& map : features) own.push_back(map.narrow(0, i, 1));
@@ -113,8 +116,9 @@ model::Detections DetectionHead::Detect(const layers::Features& features,
                                         const ImageInfo& image) const {
   const layers::Features pyramid = neck_.Forward(features);
   const std::vector<at::Tensor> levels = rpn_.Forward(pyramid);
-  // Every output is checked before scores are compared. A NaN has no order, so
-  // that sorting and suppression would give arbitrary results.
+  // Every output is checked for NaN before scores are compared. Comparisons
+  // with a NaN are always false, so sorting and suppression would give
+  // arbitrary results.
   if (!AreFinite(levels)) return NotFinite();
   at::Tensor rois = rpn_.Select(levels, image.height, image.width).boxes;
   if (rois.size(0) == 0) return {};
@@ -124,7 +128,8 @@ model::Detections DetectionHead::Detect(const layers::Features& features,
   if (!predictions.has_value()) return NotFinite();
   const auto asked = model::OptionsOf<model::DetectionOptions>(image.options);
   const MulticlassNmsOptions options = NmsOptions(config_, asked);
-  // Without masks, suppression uses boxes in the picture's pixels.
+  // If the model has no masks, the suppression uses boxes in pixels of the
+  // picture.
   const ScoredBoxes kept = MulticlassNms(
       config_.masks ? predictions->boxes
                     : MultiplyByInverseScale(predictions->boxes, image),
@@ -153,15 +158,15 @@ model::Detections DetectionHead::Detect(const layers::Features& features,
 std::optional<DetectionHead::BoxPredictions> DetectionHead::PredictBoxes(
     const layers::Features& pyramid, at::Tensor rois,
     const ImageInfo& image) const {
-  at::Tensor logits;  // The sum over the stages.
+  at::Tensor logits;  // The sum over all stages.
   for (int stage = 0;; ++stage) {
     const BoxOutput output = roi_.ForwardBoxes(stage, pyramid, rois);
     if (!IsFinite(output.logits) || !IsFinite(output.deltas)) return {};
     logits = stage == 0 ? output.logits : logits + output.logits;
     const Deltas& stds = config_.box_stds[stage];
     if (stage + 1 == roi_.stages()) {
-      // The reference averages logits here, but averages probabilities for
-      // masks.
+      // For boxes, the reference averages the stages' logits. For masks, it
+      // averages the probabilities.
       return BoxPredictions{
           DecodeBoxes(rois, output.deltas, stds, image.height, image.width),
           at::softmax(logits / static_cast<double>(roi_.stages()), 1)};

@@ -12,8 +12,9 @@
 
 namespace sfmamba::heads {
 
-// Cascade Mask R-CNN, Mask R-CNN and Faster R-CNN: boxes, classes and masks in
-// the pixels of the picture. Source: docs/heads.md, "The cascade".
+// The head of Cascade Mask R-CNN, Mask R-CNN and Faster R-CNN. It returns
+// boxes, classes and masks in pixels of the picture. Source: docs/heads.md,
+// "The cascade".
 class DetectionHead : public Head {
  public:
   // Takes "neck", "rpn_head" and "roi_head" from `scope`. `in_channels` are the
@@ -23,24 +24,24 @@ class DetectionHead : public Head {
                 const weights::StateDict::Scope& scope,
                 const ops::Implementation& implementation);
 
-  // Processes images one by one. This bounds memory, and an image's result is
-  // bit-identical in every batch.
+  // Processes images one by one. This limits the memory of a batch, and an
+  // image has the same result bit for bit in every batch.
   std::vector<model::Result> Forward(
       const layers::Features& features,
       absl::Span<const ImageInfo> images) const override;
 
  private:
   struct BoxPredictions {
-    at::Tensor boxes;          // [n, 4 classes] or [n, 4], network pixels
+    at::Tensor boxes;          // [n, 4 classes] or [n, 4], input pixels
     at::Tensor probabilities;  // [n, classes + 1]
   };
 
-  // Detects objects in one image. `features` are those of this image.
+  // Detects the objects of one image. `features` belong to this image only.
   model::Detections Detect(const layers::Features& features,
                            const ImageInfo& image) const;
 
-  // Returns the predictions of the box stages for at least one proposal.
-  // Returns nothing if they are not finite.
+  // Returns the predictions of the box stages for `rois`, at least one region.
+  // Returns nullopt if a prediction is not finite.
   std::optional<BoxPredictions> PredictBoxes(const layers::Features& pyramid,
                                              at::Tensor rois,
                                              const ImageInfo& image) const;

@@ -6,8 +6,8 @@
 namespace sfmamba::heads {
 namespace {
 
-// The typical side of the first map in pixels, a hint: COCO's short side of 800
-// at stride 4.
+// The usual side of the first map in pixels, for the choice of algorithms.
+// COCO's short side of 800 pixels has this side at stride 4.
 constexpr int kTypicalSide = 200;
 
 }  // namespace
@@ -36,22 +36,23 @@ FeaturePyramid::FeaturePyramid(const std::vector<int>& in_channels,
 layers::Features FeaturePyramid::Forward(
     const layers::Features& features) const {
   layers::Features pyramid(features.size());
-  at::Tensor merged;  // The merged map of the next coarser level.
+  at::Tensor merged;  // From the previous iteration.
   for (int i = features.size() - 1; i >= 0; --i) {
     const at::Tensor map =
         features[i].contiguous(at::MemoryFormat::ChannelsLast);
     if (!merged.defined()) {
       merged = laterals_[i].Forward(map);
     } else {
-      // A map of one pixel has no order in memory that the resize could keep.
+      // The result is made channels-last again. If the coarser map has only one
+      // pixel, the resize does not keep the order in memory.
       merged = at::upsample_nearest2d(merged, {map.size(2), map.size(3)})
                    .contiguous(at::MemoryFormat::ChannelsLast);
       laterals_[i].AddTo(merged, map);
     }
     pyramid[i] = implementation_.RoiMap(outputs_[i].Forward(merged));
   }
-  // The fifth map, for the largest anchors, has every second row and column of
-  // the fourth.
+  // The fifth map is for the largest anchors. It consists of every second row
+  // and column of the fourth.
   pyramid.push_back(implementation_.RoiMap(
       pyramid.back().slice(2, 0, {}, 2).slice(3, 0, {}, 2)));
   return pyramid;

@@ -14,9 +14,9 @@
 
 namespace sfmamba::heads {
 
-// The sizes, in pixels, and the options of an image, which dense heads need.
+// The sizes of an image in pixels, and its options. Dense heads need them.
 struct ImageInfo {
-  int height = 0, width = 0;  // The network's input without padding.
+  int height = 0, width = 0;                    // The input without padding.
   int original_height = 0, original_width = 0;  // The picture.
   model::PredictionOptions options;
 };
@@ -28,12 +28,12 @@ class Head {
  public:
   virtual ~Head() = default;
 
-  // Returns one result for each image of the features, in order.
+  // Returns one result for each image, in order.
   virtual std::vector<model::Result> Forward(
       const layers::Features& features,
       absl::Span<const ImageInfo> images) const = 0;
 
-  // Returns the head itself if it is a classifier, whose Forward() has two
+  // Returns this head if it is a classifier, whose Forward() can be done in two
   // steps. Returns null for other heads.
   virtual const ClassificationHead* AsClassifier() const { return nullptr; }
 };

@@ -8,9 +8,9 @@
 namespace sfmamba::heads {
 namespace {
 
-// The number of regions that pass through the layers together, in a thread's
-// cache. It is small enough that threads can divide the usual 100 regions
-// evenly.
+// The number of regions that a thread runs through the layers together. Their
+// maps fit into its cache. The number is small enough that threads can divide
+// the usual 100 regions evenly.
 constexpr int64_t kRegionsAtOnce = 10;
 
 std::vector<layers::Convolution> MakeConvolutions(
@@ -29,8 +29,8 @@ std::vector<layers::Convolution> MakeConvolutions(
   return convs;
 }
 
-// A transposed convolution whose stride equals its kernel size is a linear
-// layer that maps each pixel to four.
+// Takes a transposed convolution whose stride equals its kernel size. It is a
+// linear layer that maps each pixel to four pixels.
 layers::Linear MakeUpsample(int channels,
                             const weights::StateDict::Scope& scope,
                             const ops::Implementation& implementation) {
@@ -72,13 +72,14 @@ at::Tensor MaskHead::ForwardFew(const at::Tensor& features,
                                 .relu_()
                                 .to(at::kFloat)
                                 .view({count, -1, channels});
-  // Only the logits of a region's own class are computed, one of 80 for COCO.
+  // Only the logits of a region's own class are computed. For COCO, this is one
+  // of 80 classes.
   const at::Tensor channel =
       logits_.bias.size(0) == 1 ? at::zeros_like(labels) : labels;
   const at::Tensor weight = logits_.weight.index_select(0, channel);
   const at::Tensor bias = logits_.bias.index_select(0, channel);
   return at::baddbmm(bias.view({count, 1, 1}), pixels, weight.unsqueeze(2))
-      // Each pixel's four results become a square of 2 x 2.
+      // The four results of each pixel become a square of 2 x 2 pixels.
       .view({count, side, side, 2, 2})
       .permute({0, 1, 3, 2, 4})
       .reshape({count, 2 * side, 2 * side});

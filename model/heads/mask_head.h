@@ -12,10 +12,10 @@
 
 namespace sfmamba::heads {
 
-// Computes a region's mask by convolutions with ReLU, a transposed convolution
-// (2x2, stride 2) with ReLU, and a linear output per class. Source: Mask
-// R-CNN (arXiv 1703.06870), 3; docs/heads.md, "Masks". Immutable,
-// so thread-safe.
+// Computes the masks of regions. It consists of convolutions with ReLU, a
+// transposed convolution (2x2, stride 2) with ReLU, and a linear output for
+// each class. Source: Mask R-CNN (arXiv 1703.06870), 3; docs/heads.md, "Masks".
+// Immutable, so thread-safe.
 class MaskHead {
  public:
   // Takes "convs", "upsample" and "conv_logits" from `scope`.
@@ -23,21 +23,22 @@ class MaskHead {
            const weights::StateDict::Scope& scope,
            const ops::Implementation& implementation);
 
-  // Returns the logits of each region's class, fp32 [n, 2 S, 2 S]. `features`
-  // is [n, C, S, S], channels-last in memory. `labels`, int64 [n], are the
-  // classes.
+  // Returns mask logits, fp32 [n, 2 S, 2 S], of one class for each region.
+  // `labels`, int64 [n], are these classes. `features` is [n, C, S, S],
+  // channels-last in memory.
   at::Tensor Forward(const at::Tensor& features,
                      const at::Tensor& labels) const;
 
  private:
-  // Forward() for a few regions, on the calling thread.
+  // Does the work of Forward() for a few regions, on the calling thread.
   at::Tensor ForwardFew(const at::Tensor& features,
                         const at::Tensor& labels) const;
 
   const ops::Implementation& implementation_;
   std::vector<layers::Convolution> convs_;
   layers::Linear upsample_;  // Maps a pixel [C] to four, [2, 2, C].
-  // [classes, C], or [1, C] for all classes; fp32.
+  // The weight is [classes, C], or [1, C] if all classes share the masks. Both
+  // tensors are fp32.
   ops::Weights logits_;
 };
 

@@ -5,7 +5,7 @@ namespace {
 
 constexpr float kEps = 1e-6f;
 
-// Normalises the rows of x [N, C] as maps of one pixel.
+// Normalises each row of x [N, C].
 at::Tensor NormalizeRows(const layers::LayerNorm& norm, const at::Tensor& x) {
   return norm.ForwardMap(x.view({x.size(0), x.size(1), 1, 1})).flatten(1);
 }

@@ -12,12 +12,13 @@
 
 namespace sfmamba::heads {
 
-// The layers of MambaOut between the pooled last map and the classes: a
-// LayerNorm, a linear layer, GELU and another LayerNorm. The last one is
-// missing if MambaOutConfig::rw. All are fp32. Immutable, so thread-safe.
+// The layers of MambaOut between the mean of the last map and the classes. They
+// are a LayerNorm, a linear layer, a GELU and another LayerNorm. If
+// MambaOutConfig::rw is set, the last LayerNorm is missing. All are computed in
+// fp32. Immutable, so thread-safe.
 class MlpEmbedding {
  public:
-  // Takes "norm.*" and "pre_logits.*".
+  // Takes "norm.*" and "pre_logits.*" from `scope`.
   MlpEmbedding(const model::ModelConfig& config,
                const weights::StateDict::Scope& scope,
                const ops::Implementation& implementation);

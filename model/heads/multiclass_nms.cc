@@ -7,7 +7,8 @@
 namespace sfmamba::heads {
 namespace {
 
-// Returns for each class whether it is considered.
+// Returns for each class whether detections of it are wanted. If `listed` is
+// empty, all classes are wanted.
 std::vector<bool> Wanted(const std::vector<int>& listed, int64_t classes) {
   std::vector<bool> wanted(classes, listed.empty());
   for (const int label : listed) {
@@ -16,9 +17,9 @@ std::vector<bool> Wanted(const std::vector<int>& listed, int64_t classes) {
   return wanted;
 }
 
-// Returns row * classes + class for every probability of a considered class
-// that exceeds the threshold. The order is ascending, because suppression keeps
-// the first of equal scores.
+// Returns row * classes + class for each probability that exceeds the threshold
+// and belongs to a wanted class. These indices are in ascending order, because
+// suppression prefers the first of equal scores.
 std::vector<int64_t> Candidates(const at::Tensor& probabilities,
                                 const MulticlassNmsOptions& options) {
   const int64_t classes = probabilities.size(1) - 1;

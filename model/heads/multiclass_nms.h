@@ -8,14 +8,14 @@
 namespace sfmamba::heads {
 
 struct MulticlassNmsOptions {
-  float score_threshold = 0.05f;  // Greater scores are kept.
+  float score_threshold = 0.05f;  // Only greater scores are kept.
   float iou_threshold = 0.5f;     // Boxes with greater IoUs are suppressed.
   int max_kept = 100;
-  std::vector<int> classes;     // The classes to consider; empty means all.
-  bool class_agnostic = false;  // Suppress across classes.
+  std::vector<int> classes;     // The wanted classes. If empty, all.
+  bool class_agnostic = false;  // A box also suppresses other classes.
 };
 
-// The boxes that remain after suppression, the best first.
+// The boxes that were not suppressed, in descending order of scores.
 struct ScoredBoxes {
   at::Tensor boxes;    // [k, 4]
   at::Tensor scores;   // [k]
@@ -23,9 +23,9 @@ struct ScoredBoxes {
   at::Tensor labels;   // int64 [k]: class
 };
 
-// Non-maximum suppression of boxes [n, 4 classes], or [n, 4] for all classes,
-// with probabilities [n, classes + 1], the background last. All must be finite.
-// Source: docs/heads.md, "Non-maximum suppression".
+// Non-maximum suppression. Boxes are [n, 4 classes], or [n, 4] if all classes
+// share them. Probabilities are [n, classes + 1], with the background last. All
+// values must be finite. Source: docs/heads.md, "Non-maximum suppression".
 ScoredBoxes MulticlassNms(const at::Tensor& boxes,
                           const at::Tensor& probabilities,
                           const MulticlassNmsOptions& options);

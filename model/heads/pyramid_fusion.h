@@ -10,12 +10,14 @@
 
 namespace sfmamba::heads {
 
-// Resizes maps (bilinearly) to the size of the first one, concatenates them and
-// applies a 3x3 convolution, a BatchNorm and a ReLU. Immutable, so thread-safe.
+// Resizes maps bilinearly to the size of the first map and concatenates them.
+// Then applies a 3x3 convolution, a BatchNorm and a ReLU. Immutable, so
+// thread-safe.
 class PyramidFusion {
  public:
-  // Takes "conv" and "bn" from `scope`. `in_channels` are the maps' channels,
-  // in order. `size` is the expected side of the first map, a hint.
+  // Takes "conv" and "bn" from `scope`. `in_channels` lists the maps' channels,
+  // in order. `size` is the expected side of the first map, which affects the
+  // choice of algorithms.
   PyramidFusion(const std::vector<int>& in_channels, int out_channels, int size,
                 const weights::StateDict::Scope& scope,
                 const ops::Implementation& implementation);

@@ -11,7 +11,7 @@
 namespace sfmamba::heads {
 namespace {
 
-// The typical side of the finest map in pixels, a hint.
+// The usual side of the finest map in pixels, for the choice of algorithms.
 constexpr int kTypicalSide = 200;
 constexpr Deltas kStds = {1, 1, 1, 1};
 
@@ -25,7 +25,7 @@ layers::Convolution MakeHidden(int channels,
                              ops::Activation::kRelu, implementation);
 }
 
-// Makes one convolution for both outputs, since they read the same map.
+// Makes one convolution for both outputs, because both read the same map.
 layers::Convolution MakeOutput(int channels, int anchors,
                                const weights::StateDict::Scope& scope,
                                const ops::Implementation& implementation) {
@@ -50,20 +50,20 @@ struct ScoredAnchor {
   int64_t index;
 };
 
-// Defines a total order, so that the result does not depend on the sorting
-// algorithm if scores are equal.
+// Orders anchors by descending score. If scores are equal, orders them by
+// index, so that the result does not depend on the sorting algorithm.
 bool IsBetter(const ScoredAnchor& a, const ScoredAnchor& b) {
   return a.score != b.score ? a.score > b.score : a.index < b.index;
 }
 
-// Returns the best `count` anchors of a level, the best first. `level` is one
-// of Forward()'s results.
+// Returns the best `count` anchors of a level in descending order of scores.
+// `level` is one of Forward()'s results.
 std::vector<ScoredAnchor> BestAnchors(const at::Tensor& level, int64_t count) {
   const int64_t channels = level.size(2), anchors = channels / 5;
   const int64_t pixels = level.numel() / channels;
   const float* values = level.const_data_ptr<float>();
-  // The sigmoids are compared, and not the logits. Large logits round to equal
-  // sigmoids, which the reference orders by index.
+  // The sigmoids are compared, and not the logits. Different large logits may
+  // have equal sigmoids in fp32. The reference orders these by index.
   std::vector<ScoredAnchor> best;
   best.reserve(pixels * anchors);
   for (int64_t i = 0; i < pixels; ++i) {

@@ -6,8 +6,8 @@
 namespace sfmamba::heads {
 namespace {
 
-// The number of pyramid levels that regions are read from. Only the region
-// proposals use the fifth.
+// The number of pyramid levels from which regions are read. The fifth level is
+// only for the region proposals.
 constexpr int kLevels = 4;
 
 }  // namespace
@@ -17,7 +17,7 @@ RoiHead::RoiHead(const model::DetectorConfig& config, int num_classes,
                  const ops::Implementation& implementation)
     : implementation_(implementation), config_(config) {
   for (int i = 0; i < config.box_stages; ++i) {
-    // Checkpoints number the heads only if there are several.
+    // Checkpoints number the heads only if the cascade has several stages.
     const std::string stage =
         config.box_stages > 1 ? absl::StrCat(".", i) : std::string();
     box_heads_.emplace_back(config, num_classes, scope.Sub("bbox_head" + stage),

@@ -13,28 +13,29 @@
 
 namespace sfmamba::heads {
 
-// The heads for regions of an image: a box head for each stage of the cascade
-// and, if the model has masks, as many mask heads. Regions are [n, 4] in
-// pixels of the network's input. Source: Cascade R-CNN (arXiv 1712.00726), 4;
-// docs/heads.md, "The cascade". Regions and labels come from the CPU and
-// results are copied to it, wherever the pyramid is. Immutable, so thread-safe.
+// The heads for regions of an image. There is a box head for each stage of the
+// cascade. If the model has masks, there is also a mask head for each stage.
+// Regions are [n, 4], in pixels of the network's input. The regions, their
+// labels and the results are on the CPU, even if the pyramid is on a GPU.
+// Source: Cascade R-CNN (arXiv 1712.00726), 4; docs/heads.md, "The cascade".
+// Immutable, so thread-safe.
 class RoiHead {
  public:
-  // Takes "bbox_head" and "mask_head" from `scope`, followed by the stage's
-  // number if there are several stages.
+  // Takes the heads from `scope`. Their names are "bbox_head" and "mask_head".
+  // If there are several stages, the name is followed by the stage's number.
   RoiHead(const model::DetectorConfig& config, int num_classes,
           const weights::StateDict::Scope& scope,
           const ops::Implementation& implementation);
 
   int stages() const { return box_heads_.size(); }
 
-  // Returns the result of stage `stage` for the regions. `pyramid` is
+  // Returns the result of box stage `stage` for the regions. `pyramid` is
   // FeaturePyramid's result for one image.
   BoxOutput ForwardBoxes(int stage, const layers::Features& pyramid,
                          const at::Tensor& rois) const;
 
-  // Returns the mask logits of each stage, [n, S, S]. They are the logits of
-  // the regions' classes, which are `labels`, int64 [n].
+  // Returns the mask logits [n, S, S] of each stage. `labels`, int64 [n], are
+  // the classes for which the masks are computed.
   std::vector<at::Tensor> ForwardMasks(const layers::Features& pyramid,
                                        const at::Tensor& rois,
                                        const at::Tensor& labels) const;

@@ -14,19 +14,19 @@
 namespace sfmamba::heads {
 namespace {
 
-// The sides that the coarsest map is pooled to.
+// The sides to which the coarsest map is pooled.
 constexpr int kPoolSides[] = {1, 2, 3, 6};
 constexpr int kMaps = 4;
-// The typical side of the finest map in pixels, a hint: ADE20K's short side of
-// 512 at stride 4.
+// The usual side of the finest map in pixels, for the choice of algorithms.
+// ADE20K's short side of 512 pixels has this side at stride 4.
 constexpr int kTypicalSide = 128;
 
-// Returns the name of pool i's convolution. Checkpoints store each pool as a
-// pair of the pooling (0) and the convolution (1).
+// Returns the name of the convolution after pool i. In checkpoints, each pool
+// consists of the pooling (0) and a convolution (1).
 std::string PoolName(int i) { return absl::StrCat("psp_modules.", i, ".1"); }
 
-// Returns the channels of one map with `first` channels and `count` maps with
-// `others` channels.
+// Returns the numbers of channels of a list of maps. The first map has `first`
+// channels. `count` more maps have `others` channels each.
 std::vector<int> Channels(int first, int others, int count) {
   std::vector<int> channels(1 + count, others);
   channels[0] = first;

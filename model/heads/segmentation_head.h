@@ -10,14 +10,14 @@
 
 namespace sfmamba::heads {
 
-// UperNet. Pooled context is merged into the coarsest map, each map is added to
-// the next finer one, and their fusion is classified at stride 4. The logits
-// are resized to the input, then to the picture, and the best class of each
-// pixel is the answer. Source: UPerNet (arXiv 1807.10221), 3; docs/heads.md,
-// "UperNet".
+// The head of UperNet. It adds pooled context to the coarsest map, then adds
+// each map to the next finer one. It fuses the maps and classifies the result
+// at stride 4. The logits are resized to the input's size and then to the
+// picture's. The result contains the best class of each pixel. Source: UPerNet
+// (arXiv 1807.10221), 3; docs/heads.md, "UperNet".
 class SegmentationHead : public Head {
  public:
-  // Takes "decode_head" from `scope`. `in_channels` are the channels of the
+  // Takes "decode_head" from `scope`. `in_channels` lists the channels of the
   // backbone's four maps.
   SegmentationHead(const std::vector<int>& in_channels, int channels,
                    int num_classes, const weights::StateDict::Scope& scope,
@@ -27,24 +27,25 @@ class SegmentationHead : public Head {
       const layers::Features& features,
       absl::Span<const ImageInfo> images) const override;
 
-  // The steps of Forward(), for tests and benchmarks. Maps are [N, channels, H,
-  // W].
+  // The following functions are the steps of Forward(). They are public for
+  // tests and benchmarks. Maps are [N, channels, H, W].
 
-  // Merges the coarsest map with its context at four scales.
+  // Merges the coarsest map with its context, which is pooled at four scales.
   at::Tensor Pool(const at::Tensor& map) const;
-  // Converts the maps to the same number of channels and adds each to the next
-  // finer one.
+  // Converts the maps to the same number of channels and adds each map to the
+  // next finer one.
   layers::Features Merge(const layers::Features& features) const;
-  // Applies a 3x3 convolution to each map but the coarsest.
+  // Applies a 3x3 convolution to each map except the coarsest.
   layers::Features Refine(const layers::Features& merged) const;
-  // Fuses the four maps into one of the first one's size, fp32.
+  // Fuses the four maps into one, fp32, with the size of the first map.
   at::Tensor Fuse(const layers::Features& refined) const {
     return fusion_.Forward(refined);
   }
   // Returns logits [N, num_classes, H, W], fp32, channels-last in memory.
   at::Tensor Classify(const at::Tensor& fused) const;
-  // Labels one image's pixels, given its logits [num_classes, H, W]. If the
-  // image's options ask for logits, returns the logits instead.
+  // Returns the best class of each pixel of one image, given logits
+  // [num_classes, H, W]. If the image's options request logits, returns these
+  // logits instead.
   model::Segmentation Label(const at::Tensor& logits,
                             const ImageInfo& image) const;
 

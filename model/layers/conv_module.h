@@ -9,8 +9,8 @@ namespace sfmamba::layers {
 
 constexpr double kConvModuleEps = 1e-5;
 
-// Takes the heads' usual layer from `scope`: a convolution "conv" without bias,
-// a BatchNorm "bn" and a ReLU.
+// Takes the usual layer of heads from `scope`: a convolution "conv" without
+// bias, a BatchNorm "bn" and a ReLU.
 inline Convolution TakeConvModule(const weights::StateDict::Scope& scope,
                                   const Convolution::Shape& shape,
                                   const ops::Implementation& implementation) {

@@ -18,12 +18,12 @@ class Convolution {
   struct Shape {
     int in = 0, out = 0;
     int stride = 1;
-    int input_size = 0;  // The expected side of the input in pixels, a hint.
+    int input_size = 0;  // The expected side of the input in pixels.
     int kernel = 3;      // The kernel's side in pixels, odd.
-    int groups = 1;      // Divides in and out; equals `in` if depthwise.
+    int groups = 1;      // Divides in and out; `in` if depthwise.
     // Whether the result is an output of the network.
     bool is_output = false;
-    int maps = 1;  // The expected number of inputs at once, a hint.
+    int maps = 1;                 // The expected number of inputs at once.
     bool feeds_products = false;  // Whether only convolutions read the result.
   };
 
@@ -38,9 +38,9 @@ class Convolution {
                            const Shape& shape, bool bias);
 
   at::Tensor Forward(const at::Tensor& x) const { return op_->Forward(x); }
-  // residual += Forward(x). May write to residual's memory, which no other
-  // tensor may share. Requires stride 1, one group and no activation.
-  // `residual` must be a result of another layer.
+  // Computes residual += Forward(x). May write to residual's memory, which no
+  // other tensor may share. Requires stride 1, one group and no activation.
+  // `residual` must be the result of another layer.
   void AddTo(at::Tensor& residual, const at::Tensor& x) const {
     op_->AddTo(residual, x);
   }

@@ -7,9 +7,10 @@
 
 namespace sfmamba::layers {
 
-// A backbone's result: maps [N, C, H, W], from fine to coarse. The hybrid
-// architecture has four, at strides 4, 8, 16 and 32, in fp32 or in the compute
-// type. Vim has one map of a single pixel, the class token.
+// The result of a backbone: maps [N, C, H, W], from fine to coarse. The hybrid
+// architecture has four maps, at strides 4, 8, 16 and 32, in fp32 or in the
+// compute type. Vim has only one map. It has a single pixel, which is the class
+// token.
 using Features = std::vector<at::Tensor>;
 
 }  // namespace sfmamba::layers

@@ -18,13 +18,14 @@ class LayerNorm {
       : op_(implementation.MakeLayerNorm({scope.Take("weight", {width}),
                                           scope.Take("bias", {width}), eps})) {}
 
-  // Normalises the tokens of a residual stream. With `swap`, the first and the
-  // last of each `length` tokens are exchanged beforehand, also in x itself.
+  // Normalises the tokens of a residual stream. If `swap`, first exchanges the
+  // first and the last token of each sequence, also in x itself. Each `length`
+  // consecutive tokens form a sequence.
   at::Tensor Forward(ops::Residual& x, int64_t length, bool swap) const {
     return op_->Forward(x, length, swap);
   }
-  // Normalises all tokens of a residual stream. Then drops all tokens from it
-  // except tokens [first, first + count) of each row.
+  // Normalises all tokens of a residual stream. Then drops all tokens from the
+  // stream except tokens [first, first + count) of each row.
   at::Tensor ForwardKeeping(ops::Residual& x, int64_t first,
                             int64_t count) const {
     return op_->ForwardKeeping(x, first, count);

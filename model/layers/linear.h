@@ -22,7 +22,7 @@ class Linear {
 
   // Maps x [..., in] to [..., out].
   at::Tensor Forward(const at::Tensor& x) const { return op_->Forward(x); }
-  // residual += Forward(x). The layer must have no epilogue.
+  // Computes residual += Forward(x). The layer must have no epilogue.
   void AddTo(ops::Residual& residual, const at::Tensor& x) const {
     op_->AddTo(residual, x);
   }

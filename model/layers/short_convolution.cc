@@ -4,8 +4,8 @@ namespace sfmamba::layers {
 
 ShortConvolution::Part ShortConvolution::Take(
     const weights::StateDict::Scope& scope, const Shape& shape) {
-  // The operators read [taps, channels]. The channels that fit into a vector
-  // register then lie side by side.
+  // The operators read weights [taps, channels]. In this order, neighbouring
+  // channels fill a vector register.
   Part part{scope.Take("weight", {shape.channels, 1, shape.taps})
                 .view({shape.channels, shape.taps})
                 .t()

@@ -11,30 +11,32 @@
 
 namespace sfmamba::layers {
 
-// One or two of a mixer's depthwise convolutions along each sequence, followed
-// by SiLU. Immutable, so thread-safe.
+// One or two depthwise convolutions of a mixer along each sequence, each
+// followed by SiLU. Immutable, so thread-safe.
 class ShortConvolution {
  public:
   struct Shape {
     int channels;
     int taps = 3;
-    int left = 1;  // Taps before the token.
+    int left = 1;  // The number of taps before the token.
     bool bias = false;
   };
   using Part = ops::ShortConvolutionParameters::Part;
   using Step = ops::ShortConvolutionOp::Step;
 
-  // All parts have `left` taps before the token.
+  // Each of `parts` is one of the convolutions. All of them have `left` taps
+  // before the token.
   ShortConvolution(std::vector<Part> parts, int left,
                    const ops::Implementation& implementation)
       : op_(implementation.MakeShortConvolution({std::move(parts), left})) {}
 
-  // Takes "weight" [channels, 1, taps] and, if shape.bias, "bias" [channels].
+  // Takes "weight" [channels, 1, taps] and, if shape.bias, "bias" [channels]
+  // from `scope`.
   static Part Take(const weights::StateDict::Scope& scope, const Shape& shape);
 
-  // Convolves each step's x into its y. There is a step for each part. Both
-  // tensors are [rows, tokens, channels] with a contiguous last axis. Each
-  // `length` consecutive tokens are a sequence.
+  // Convolves x to y in each step. There is one step for each convolution. x
+  // and y are [rows, tokens, channels] with a contiguous last axis. Each
+  // `length` consecutive tokens form a sequence.
   void Forward(absl::Span<const Step> steps, int64_t length) const {
     op_->Forward(steps, length);
   }

@@ -9,12 +9,13 @@
 
 namespace sfmamba::layers {
 
-// The first convolution of a network: 3x3 with stride 2, followed by an
+// The first convolution of a network. It is 3x3 with stride 2, followed by an
 // optional BatchNorm and an activation. Immutable, so thread-safe.
 class StemConvolution {
  public:
   // The weight is [out, 3, 3, 3]. `image_size` is the expected side of the
-  // images, a hint. `feeds_products` is as in ops::ConvolutionParameters.
+  // images, which affects the choice of algorithms. See
+  // ops::ConvolutionParameters for `feeds_products`.
   StemConvolution(const ops::Weights& weights,
                   const std::optional<ops::BatchNorm>& norm,
                   ops::Activation activation, int image_size,

@@ -27,12 +27,12 @@ void MoveThread(pid_t id, int processor) {
   cpu_set_t all, one;
   if (processor < 0 || processor >= CPU_SETSIZE) return;
   if (sched_getaffinity(id, sizeof(all), &all) != 0) return;
-  // The thread may be bound to a group of processors without this one.
+  // The thread may be bound to a group of CPUs that does not contain this one.
   if (!CPU_ISSET(processor, &all)) return;
   CPU_ZERO(&one);
   CPU_SET(processor, &one);
-  // The first call moves the thread at once. The second lets Linux move it away
-  // again later.
+  // The first call moves the thread to this CPU at once. The second call allows
+  // Linux to move it again later.
   if (sched_setaffinity(id, sizeof(one), &one) != 0) return;
   sched_setaffinity(id, sizeof(all), &all);
 }

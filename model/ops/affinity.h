@@ -7,19 +7,19 @@
 
 namespace sfmamba::ops {
 
-// Returns the processors that the calling thread may run on, in ascending
-// order. Returns none if Linux does not tell.
+// Returns the CPUs on which the calling thread may run, in ascending order.
+// Returns an empty list if Linux does not report them.
 std::vector<int> ThreadProcessors();
 
-// Lets the calling thread, and the threads that it starts from now on, run on
-// `processors` only. Processors that the process may not use are ignored. If
-// none remains, or if Linux refuses, nothing changes.
+// Limits the calling thread, and the threads that it starts from now on, to the
+// CPUs `processors`. Ignores CPUs that the process may not use. If none
+// remains, or if Linux refuses, nothing changes.
 void BindThread(const std::vector<int>& processors);
 
-// Moves the thread `id` to `processor` at once, even if the thread is waiting
-// for another processor. Afterwards the thread may run on the same processors
-// as before. Does nothing if `processor` is not one of these. The thread must
-// not bind itself at the same time.
+// Moves the thread `id` to the CPU `processor` at once, even if the thread is
+// waiting for another CPU. Afterwards, the thread may run on the same CPUs as
+// before. Does nothing if `processor` is not one of these. The thread must not
+// call BindThread() at the same time.
 void MoveThread(pid_t id, int processor);
 
 }  // namespace sfmamba::ops

@@ -7,11 +7,11 @@
 
 namespace sfmamba::ops {
 
-// Applies the activation to x in place, by libtorch, and returns x.
+// Applies the activation to x in place, with libtorch. Returns x.
 at::Tensor& ActivateByLibtorch(at::Tensor& x, model::Nonlinearity activation);
 
-// Computes a gated convolution in separate steps: an implementation's depthwise
-// convolution, and libtorch's operators for the gate.
+// Computes a gated convolution in separate steps. An implementation computes
+// the depthwise convolution, and libtorch's operators compute the gate.
 class ComposedGate : public GatedConvolutionOp {
  public:
   ComposedGate(const Implementation& implementation,

@@ -8,8 +8,8 @@
 
 namespace sfmamba::ops {
 
-// Fuses the maps of a pyramid in separate steps. The maps are resized and
-// concatenated, and then an implementation's convolution is applied.
+// Fuses the maps of a pyramid in separate steps. It resizes and concatenates
+// the maps, then applies an implementation's convolution.
 class ConcatenatedFusion : public PyramidFusionOp {
  public:
   ConcatenatedFusion(const Implementation& implementation,

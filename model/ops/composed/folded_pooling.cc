@@ -9,8 +9,8 @@ FoldedPooling::FoldedPooling(const PoolingParameters& parameters) {
 }
 
 at::Tensor FoldedPooling::Forward(const at::Tensor& map) const {
-  // A BatchNorm commutes with the mean. After the mean, it has only one value
-  // per channel to compute.
+  // A BatchNorm after the mean gives the same result as before it. After the
+  // mean, there is only one value per channel.
   const at::Tensor mean = map.to(at::kFloat).mean({2, 3});
   return affine_.has_value() ? at::addcmul(affine_->shift, mean, affine_->scale)
                              : mean;

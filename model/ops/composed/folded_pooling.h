@@ -7,8 +7,9 @@
 
 namespace sfmamba::ops {
 
-// Pools the map first and then applies the BatchNorm as a scale and a shift.
-// This order gives the same result, because pooling and BatchNorm commute.
+// Computes the mean of the map's pixels first and then applies the BatchNorm,
+// as a scale and a shift. The opposite order would give the same result, but
+// takes longer.
 class FoldedPooling : public PoolingOp {
  public:
   explicit FoldedPooling(const PoolingParameters& parameters);

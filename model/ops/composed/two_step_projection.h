@@ -7,8 +7,9 @@
 
 namespace sfmamba::ops {
 
-// Computes the inputs of a scan by two linear operators of an implementation.
-// x_proj computes (low-rank dt | B | C), and dt_proj expands dt.
+// Computes the inputs of a scan with two linear operators of an implementation.
+// x_proj computes (p | B | C), where p is dt in low rank. dt_proj expands p to
+// dt.
 class TwoStepProjection : public ScanProjectionOp {
  public:
   TwoStepProjection(const Implementation& implementation,
@@ -16,7 +17,7 @@ class TwoStepProjection : public ScanProjectionOp {
 
   ScanInputs Forward(const at::Tensor& u) const override;
 
-  // Splits p [rows, tokens, ... + 2 * states] into (dt | B | C).
+  // Splits the columns of p [rows, tokens, ... + 2 * states] into dt, B and C.
   static ScanInputs Split(const at::Tensor& u, const at::Tensor& p,
                           int64_t states);
 
