@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Measures a server's goodput at and beyond its capacity.
 
-    tools/benchmark_load.py --loads 1 2 --out figures.jsonl client/samples/*.jpg
-    tools/benchmark_load.py --loads 4 10 --out figures.jsonl client/samples/*.jpg
-    tools/benchmark_load.py --table figures.jsonl
+  tools/benchmark_load.py --loads 1 2 --out figures.jsonl client/samples/*.jpg
+  tools/benchmark_load.py --loads 4 10 --out figures.jsonl client/samples/*.jpg
+  tools/benchmark_load.py --table figures.jsonl
 
-Starts a server and finds its peak, the throughput of a closed loop. Then it sends open loops at
-multiples of the peak, with Poisson arrivals and in bursts, with deadlines of 2 and of 10 batch
-times. Prints a line of JSON for each, appends it to --out, and ends with a table. A run measures
-only what its flags name, and finds its own peak. So several runs can measure a long matrix:
+Starts a server and finds its peak, that is, the throughput of clients that each wait for their
+answer. Then it sends requests at multiples of the peak, without waiting for answers. They arrive at
+random (Poisson) or in bursts, with deadlines of 2 and of 10 batch times. It prints a line of JSON
+for each load, appends the line to --out, and ends with a table. A run measures only the loads of
+its flags and finds its own peak. So a long list of loads can be measured in several runs:
 
   goodput     requests answered in time, divided by the peak
   at most     a limit that no server can exceed: see most()
@@ -16,8 +17,8 @@ only what its flags name, and finds its own peak. So several runs can measure a 
   p99         of the requests answered in time, divided by the deadline
 
 A batch time is max_batch_size / peak. A burst lasts one batch time and has four times the load.
-Three batch times without requests follow. The client runs on the same machine. The higher the
-load, the more processor time the client takes.
+Three batch times without requests follow. The client runs on the same machine. The higher the load,
+the more CPU time the client takes.
 """
 
 import argparse
@@ -33,7 +34,7 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MODEL = 'model'  # The model's name on the server.
-BURST = 4  # A burst has this multiple of the load. Bursts begin this number of batch times apart.
+BURST = 4  # A burst has four times the load. It begins every four batch times.
 
 
 def parse_args(argv=None):
@@ -65,9 +66,10 @@ def parse_args(argv=None):
 
 
 def most(arrivals, load, deadline_batch_times):
-    """The largest possible goodput. It is at most the load. With bursts, requests can be computed
-    from a burst's first arrival to its last deadline, or all the time if the next burst comes
-    sooner."""
+    """Returns the largest possible goodput. It cannot exceed the load. With bursts, requests can be
+    computed only from the burst's first arrival to its last deadline, unless the next burst comes
+    sooner.
+    """
     if arrivals == 'poisson':
         return min(1, load)
     return min(1, load, (1 + deadline_batch_times) / BURST)
@@ -128,7 +130,9 @@ class Server:
 
 
 def total(text, name, **labels):
-    """The sum of those series of a metric that have these labels, in Prometheus' text."""
+    """Returns the sum of a metric over the series that have these labels. `text` is in Prometheus'
+    format.
+    """
     found = re.findall(r'^sfmamba_%s\{(.*)\} (\S+)$' % name, text, re.MULTILINE)
     return sum(float(value) for series, value in found
                if all(f'{label}="{wanted}"' in series for label, wanted in labels.items()))
@@ -159,7 +163,7 @@ def measure(server, arrivals, load, deadline_batch_times, peak):
         'deadline_batch_times': deadline_batch_times, 'arrivals': arrivals,
         'load': load, 'peak_per_s': peak,
         'goodput_per_s': report['goodput_per_s'], 'goodput': report['goodput_per_s'] / peak,
-        # The server drops some images, and some answers reach the client too late.
+        # The server drops some computed images, and some answers reach the client too late.
         'late': 1 - answered / computed * (1 - late) if computed else 0,
         'p99_of_deadline': report['latency_ms']['p99'] / (1000 * deadline),
         'images_a_batch': computed / batches if batches else 0,
@@ -171,7 +175,7 @@ def measure(server, arrivals, load, deadline_batch_times, peak):
 
 
 def keep(row, out):
-    """Prints the row and appends it to the file `out`, if it is given."""
+    """Prints the row. If the file `out` is given, also appends the row to it."""
     line = json.dumps(row)
     print(line, flush=True)
     if out:
@@ -191,7 +195,7 @@ def run(args):
                     for load in args.loads:
                         rows.append(measure(server, arrivals, load, times, peak))
                         keep(rows[-1], args.out)
-            # Other programs may have used the machine. If they did, the two peaks differ.
+            # The peak is measured again. If other programs used the machine, the two peaks differ.
             print(json.dumps({'peak_per_s': peak,
                               'peak_per_s_at_the_end': server.peak()}), flush=True)
         finally:
@@ -200,8 +204,9 @@ def run(args):
 
 
 def table(rows):
-    """The lines of a Markdown table with a row for each load. If a load has several rows, the last
-    one counts."""
+    """Returns the lines of a Markdown table with a row for each load. If `rows` has several rows
+    for a load, the last one is used.
+    """
     by_load = {(row['deadline_batch_times'], row['arrivals'], row['load']): row for row in rows}
     lines = ['| deadline, batch times | arrivals | load | at most | goodput | late | p99 |',
              '|---' * 7 + '|']

@@ -40,7 +40,7 @@ import numpy
 
 import benchmark_load
 
-NO_CLASS = -1  # The class for a request that failed.
+NO_CLASS = -1  # The class of a request that failed.
 SUFFIXES = {'.jpg', '.jpeg', '.png', '.webp'}
 
 
@@ -73,18 +73,18 @@ def parse_args(argv=None):
 
 
 def most(limit, part=0.99, arrivals=200_000):
-    """The highest load, divided by the peak, that the best server answers within `limit`.
+    """Returns the highest load that an ideal server answers within `limit`, divided by the peak.
 
-    The best server computes one picture after another at the peak's rate, and starts when a picture
-    comes. This is an M/D/1 queue. `part` of the pictures must be answered within `limit`. The unit
-    is the time of a picture at the peak.
+    The ideal server starts a picture when it arrives and computes one picture after another at the
+    peak's rate. This is an M/D/1 queue. `part` of the pictures must be answered within `limit`. The
+    unit of time is the time of one picture at the peak.
     """
     random = numpy.random.default_rng(0)
     gaps = random.exponential(size=arrivals)
 
     def within(load):
-        # Lindley's recursion: the wait is the height of a walk of (service - gap) above its lowest
-        # point.
+        # This is Lindley's recursion. A picture's wait is the height of a walk above its lowest
+        # point so far. The steps of the walk are (service time - gap).
         walk = numpy.cumsum(1 - gaps / load)
         waits = walk - numpy.minimum.accumulate(numpy.minimum(walk, 0))
         return numpy.quantile(waits, part) + 1 <= limit
@@ -97,7 +97,7 @@ def most(limit, part=0.99, arrivals=200_000):
 
 
 class Pictures:
-    """The pictures of a folder, as LoadGen's query sample library."""
+    """The pictures of a folder in the form of LoadGen's query sample library."""
 
     def __init__(self, folder):
         self.paths = sorted(path for path in folder.rglob('*')
@@ -119,7 +119,7 @@ class Pictures:
 
 
 class Client:
-    """Sends requests by this project's own protocol."""
+    """Sends requests with this project's own protocol."""
 
     def __init__(self, address, model):
         import sfmamba
@@ -128,8 +128,9 @@ class Client:
         self.labels = list(self.client.model(model).labels)
 
     def classify(self, images):
-        """The best class of each picture, which is given as a file's bytes. Raises an exception if
-        a picture has none."""
+        """Returns the best class of each picture. The pictures are given as the bytes of files.
+        Raises an exception if a picture has no answer.
+        """
         answers = self.client.classify(images, model=self.model, top_k=1)
         for answer in answers:
             if isinstance(answer, Exception):
@@ -138,7 +139,7 @@ class Client:
 
 
 class KserveClient:
-    """Sends requests by the Open Inference Protocol, which Triton speaks, too."""
+    """Sends requests with the Open Inference Protocol, which Triton also supports."""
 
     labels = ()
 
@@ -147,8 +148,7 @@ class KserveClient:
         self.triton = tritonclient.grpc
         self.client = self.triton.InferenceServerClient(address)
         self.model = model
-        # For Triton, a picture is a tensor of one element, with the batch as an additional first
-        # axis.
+        # Triton expects a picture as a tensor of one element. The first axis is the batch.
         self.sides = len(self.client.get_model_metadata(model).inputs[0].shape)
 
     def classify(self, images):
@@ -162,10 +162,10 @@ class KserveClient:
 
 
 class SystemUnderTest:
-    """Answers LoadGen's queries by asking the server, on its own threads.
+    """Answers LoadGen's queries by calling the server, on its own threads.
 
-    `classify` takes a list of pictures' bytes and returns the best class of each. If it raises an
-    exception, its queries have failed and are counted in `failed`.
+    `classify` takes a list of pictures, each as the bytes of a file, and returns the best class of
+    each. If it raises an exception, its queries count as failed, in `failed`.
     """
 
     def __init__(self, loadgen, pictures, classify, threads, images_a_request):
@@ -185,7 +185,7 @@ class SystemUnderTest:
         while (samples := self.requests.get()) is not None:
             try:
                 classes = self.classify([self.pictures.bytes[s.index] for s in samples])
-            except Exception as error:  # LoadGen waits for an answer to each query.
+            except Exception as error:  # LoadGen needs an answer to each query.
                 self.failed[f'{type(error).__name__}: {error}'] += len(samples)
                 classes = [NO_CLASS] * len(samples)
             answers = [array.array('i', [best]) for best in classes]
@@ -225,7 +225,9 @@ class Referee:
 
     def run(self, name, scenario, threads, images_a_request=1, accuracy=False, rate=None,
             latency=None):
-        """Returns the run's summary as a dictionary, and the number of queries that failed."""
+        """Runs a scenario. Returns LoadGen's summary as a dictionary, and the number of failed
+        queries.
+        """
         lg = self.loadgen
         settings = lg.TestSettings()
         settings.scenario = getattr(lg.TestScenario, scenario)
@@ -263,7 +265,7 @@ class Referee:
         return summary, sum(sut.failed.values())
 
     def accuracy(self, names):
-        """Returns (right, asked, what counted as right)."""
+        """Returns (number of right answers, number of pictures, what counted as right)."""
         self.run('accuracy', 'Offline', self.args.in_flight, self.args.images_a_request,
                  accuracy=True)
         answers = answered_classes((self.folder / 'accuracy_accuracy.json').read_text())
@@ -281,7 +283,7 @@ def measure(args, loadgen, client, folder):
     """Runs all scenarios and returns the lines of the report."""
     pictures = Pictures(args.pictures)
     referee = Referee(args, loadgen, client, pictures, folder)
-    client.classify([pictures.paths[0].read_bytes()])  # Connects.
+    client.classify([pictures.paths[0].read_bytes()])  # The first call connects.
 
     lone, lone_failed = referee.run('single', 'SingleStream', 1)
     median = int(lone['50.00 percentile latency (ns)']) / 1e9

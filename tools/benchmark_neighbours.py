@@ -52,7 +52,9 @@ def one_by_one(server, model, *more):
 
 
 def medians(rounds):
-    """The medians of both figures and of their ratios, for rounds of (alone, beside)."""
+    """Returns the medians of both figures and of their ratios. Each round is a pair (alone, beside
+    others).
+    """
     alone, beside = zip(*rounds)
     return {'alone': statistics.median(alone), 'beside': statistics.median(beside),
             'part': statistics.median(b / a for a, b in rounds)}
@@ -80,14 +82,16 @@ def measure_process(args):
 
 
 def allowed(alone_p99, batches):
-    """The largest allowed p99 in milliseconds. `batches` are the times of the other models'
-    batches."""
+    """Returns the largest allowed p99 in milliseconds. `batches` lists the batch times of the other
+    models.
+    """
     return 3 * alone_p99 + max(batches)
 
 
 def longest_batch(profile):
-    """The time of the largest batch in milliseconds, from the output of `sfmamba profile
-    --json`."""
+    """Returns the time of the largest batch in milliseconds, from the output of `sfmamba profile
+    --json`.
+    """
     return max((1000 * float(time['p95'].rstrip('s')) for size in profile['size_classes']
                 for time in size['times']), default=0)
 

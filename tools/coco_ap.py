@@ -23,10 +23,11 @@ sys.path.append(str(pathlib.Path(__file__).absolute().parent / "pytorch"))
 
 
 def by_class(evaluation, truth):
-    """The average precision of each class, over IoU 0.50 to 0.95."""
+    """Returns the average precision of each class, over IoU 0.50 to 0.95."""
     classes = {}
     for k, category in enumerate(evaluation.params.catIds):
-        # For all sizes and 100 detections per picture. -1 means that there is nothing to find.
+        # These are the precisions for all sizes and 100 detections per picture. The value -1 means
+        # that the pictures contain no object of the class.
         precision = evaluation.eval["precision"][:, :, k, 0, -1]
         if (precision > -1).any():
             name = truth.cats[category]["name"]
@@ -35,7 +36,9 @@ def by_class(evaluation, truth):
 
 
 def average_precision(truth, found, kind):
-    """{"ap", "ap50", "classes"} of `kind`: "bbox" or "segm"."""
+    """Computes "ap", "ap50" and "classes" for `kind`, which is "bbox" or "segm". Returns them as a
+    dictionary.
+    """
     from pycocotools.cocoeval import COCOeval
     evaluation = COCOeval(truth, found, kind)
     with contextlib.redirect_stdout(io.StringIO()):  # It prints tables.
@@ -47,7 +50,8 @@ def average_precision(truth, found, kind):
 
 
 def size_in_header(image, path):
-    """(width, height) of a picture near the JSON file, or None."""
+    """Returns (width, height) of a picture in the JSON file's folder, or None if it cannot be read.
+    """
     try:
         from pictures import shown_size
     except ImportError:  # No Pillow.
@@ -86,7 +90,7 @@ def read_annotations(path):
 
 
 def is_detection(row, images):
-    """Whether pycocotools accepts `row` as a detection in one of the images."""
+    """Returns whether pycocotools accepts `row` as a detection in one of the images."""
     def numbers(values):
         return all(isinstance(v, (int, float)) and math.isfinite(v) for v in values)
     return (isinstance(row, dict) and row.get("image_id") in images
@@ -96,7 +100,8 @@ def is_detection(row, images):
 
 
 def read_detections(path, images):
-    """The list in a file of predictions. Raises CocoError that names the first wrong entry."""
+    """Returns the list in a file of predictions. Raises CocoError that names the first wrong entry.
+    """
     try:
         with open(path, "rb") as file:
             rows = json.load(file)
@@ -113,7 +118,7 @@ def read_detections(path, images):
 
 
 def has_masks(truth):
-    """Whether masks can be scored. If some are missing, prints a line to standard error."""
+    """Returns whether masks can be scored. If some are missing, prints a line to standard error."""
     objects = [o for o in truth.anns.values() if not o["iscrowd"]]
     missing = sum(not o["segmentation"] for o in objects)
     if missing == len(objects):
@@ -127,14 +132,14 @@ def has_masks(truth):
 
 
 def score(truth_path, found_path):
-    """The report on the files of these paths."""
+    """Returns the report on the files of these paths."""
     from pycocotools.coco import COCO
     truth = COCO()
     truth.dataset = read_annotations(truth_path)
     with contextlib.redirect_stdout(io.StringIO()):
         truth.createIndex()
         detections = read_detections(found_path, truth.imgs)
-        # This must come before loadRes(), which makes masks from boxes if there are none.
+        # Checked before loadRes(), which makes masks from boxes if there are none.
         found_masks = any("segmentation" in d for d in detections)
         found = truth.loadRes(detections) if detections else None
     report = {

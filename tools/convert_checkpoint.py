@@ -130,7 +130,8 @@ def _options(args, opened):
 
 
 def _stored_types(tensors, wanted):
-    """The types in which the tensors are stored. Raises an error if a tensor is not finite."""
+    """Returns the types in which the tensors are stored. Raises an error if a tensor is not finite.
+    """
     check_finite(tensors)
     return {name: stored_type(tensor, wanted) for name, tensor in tensors.items()}
 

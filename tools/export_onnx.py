@@ -24,7 +24,7 @@ import tempfile
 
 
 def missing(error):
-    """The message for a package that is not installed."""
+    """Returns the message for a package that is not installed."""
     return (f'export_onnx: {error.name} is missing: '
             'pip install numpy onnx onnxruntime torch torchvision')
 
@@ -50,7 +50,7 @@ MOST_IN_ONE_FILE = 1_800_000_000  # Bytes; protobuf's limit is 2 GiB.
 
 
 def metadata(model):
-    """What a caller must know besides the tensors, as texts by name."""
+    """Returns the facts that a caller needs besides the tensors, as {name: text}."""
     config = model.config
     return {'task': config.task, 'labels': '\n'.join(model.labels),
             'filter': 'Pillow bicubic' if config.task == 'CLASSIFICATION' else 'OpenCV bilinear',
@@ -59,20 +59,22 @@ def metadata(model):
 
 
 def network(model, batch='batch', height='height', width='width'):
-    """The ModelProto of the network that reads images. A size is a number, or the name of a free
-    axis."""
+    """Returns the ModelProto of the network that reads images. A size is a number, or the name of a
+    free axis.
+    """
     config = model.config
     graph = Graph({name: tensor for name, tensor in model.tensors.items()
                    if not name.startswith('roi_head.')})
-    if config.vim:  # Vim's position embedding has one size.
+    if config.vim:  # Vim's position embedding allows only one size.
         height = width = 16 * round((model.tensors['pos_embed'].shape[1] - 1)**0.5)
     outputs = NETWORKS[config.task](graph, config, 'images')
     return graph.model({'images': [batch, 3, height, width]}, outputs, metadata(model))
 
 
 def roi_heads(model):
-    """Yields (name, ModelProto) of each head that reads regions: box_0, mask_0, and more in a
-    cascade."""
+    """Yields (name, ModelProto) for each head that reads regions: box_0 and mask_0, and box_1 etc.
+    for a cascade.
+    """
     for part, (head, name) in ROI_HEADS.items():
         prefix = f'roi_head.{part}.'
         tensors = {key[len(prefix):]: tensor for key, tensor in model.tensors.items()
@@ -105,8 +107,9 @@ def save(proto, path):
 
 
 def read(path, flags):
-    """The Model in a model directory, in a checkpoint of open_weights, or in a checkpoint that the
-    converter can convert."""
+    """Returns the Model in a model directory, in a checkpoint of open_weights, or in a checkpoint
+    that the converter can convert.
+    """
     own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for flag in ('--variant', '--weights', '--prefix'):
         own.add_argument(flag)

@@ -10,7 +10,7 @@ RULES = pathlib.Path(__file__).resolve().parent.parent / 'deploy/prometheus/rule
 
 
 def objects():
-    """One PrometheusRule for each file of rules."""
+    """Returns one PrometheusRule for each file of rules."""
     yield '# Made by tools/prometheus_rule.py of deploy/prometheus/rules.\n'
     for path in sorted(RULES.glob('*.yml')):
         yield (f'---\napiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\n'

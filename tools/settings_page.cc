@@ -1,5 +1,5 @@
-// Prints docs/settings.md: every setting of the server and of a model, in
-// Markdown.
+// Prints docs/settings.md in Markdown. The page lists every setting of the
+// server and of a model.
 
 #include <cstdio>
 
@@ -32,7 +32,7 @@ constexpr char kModel[] = R"(
 The fields of `<repository>/<id>/<version>/config.textproto`, a `sfmamba.v1.ModelConfig` in protobuf text format. A number that
 is 0 where 0 is out of its range is unset. )";
 
-// A cell of a table and the line that ends it.
+// Returns a cell of a table with the separator after it.
 std::string Cell(absl::string_view text) {
   if (text.empty()) return " |";
   return absl::StrCat(
@@ -50,8 +50,8 @@ void AddRow(const FieldDescriptor& field, const std::string& prefix,
                   Cell(SettingOf(field).help()), "\n");
 }
 
-// A row for each value of `message`; those of a list of groups stand under
-// their group's name.
+// Adds a row for each field of `message`. The fields of a repeated group follow
+// the group and have its name as a prefix.
 void AddRows(const Descriptor& message, const std::string& prefix,
              std::string* page) {
   for (int i = 0; i < message.field_count(); ++i) {
@@ -70,7 +70,7 @@ void AddTable(const Descriptor& message, std::string* page) {
   AddRows(message, "", page);
 }
 
-// A section for each topic of the server's settings.
+// Adds a section for each topic of the server's settings.
 void AddServer(std::string* page) {
   for (const Topic& topic :
        ByTopic({v1::Command::descriptor(), v1::ServerConfig::descriptor()})) {
@@ -81,7 +81,7 @@ void AddServer(std::string* page) {
   }
 }
 
-// What those values mean that say so.
+// Lists the values of the enum `field` that have an explanation.
 void AddMeanings(const FieldDescriptor& field, std::string* page) {
   std::string lines;
   for (int i = 0; i < field.enum_type()->value_count(); ++i) {
@@ -94,7 +94,7 @@ void AddMeanings(const FieldDescriptor& field, std::string* page) {
   absl::StrAppend(page, "\n`", field.name(), "`:\n\n", lines);
 }
 
-// The table of `message`, its enums, and a section for each of its groups.
+// Adds the table of `message`, its enums, and a section for each of its groups.
 void AddModel(const Descriptor& message, std::string* page) {
   absl::StrAppend(page, message.options().GetExtension(v1::about), "\n\n");
   AddTable(message, page);

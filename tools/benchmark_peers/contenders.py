@@ -1,4 +1,4 @@
-"""What run.py measures: the networks, and the programs that run them.
+"""The networks that run.py measures, and the programs that run them.
 
 README.md says what each contender (a program in one setting) is and why that is fair.
 """
@@ -19,22 +19,22 @@ sys.path[:0] = [str(ROOT / 'tools' / 'pytorch'), str(ROOT / 'tools')]
 
 from checkpoint.open_weights import ROWS  # noqa: E402
 
-SIZE = 224  # Input pixels a side of a classifier.
+SIZE = 224  # The sides of a classifier's input, in pixels.
 
-# The dense models, whose backbones are SF-Mamba-T's. The fields are the sides of the windows in
-# stages 3 and 4, the input's height and width with padding, and our benchmark's binary.
+# The dense models, whose backbones are SF-Mamba-T's. `windows` are the sides of the windows in
+# stages 3 and 4. `size` is the input's height and width with padding. `binary` is our benchmark.
 Dense = collections.namedtuple('Dense', 'windows size binary')
 DENSE = {'detector': Dense((84, 42), (800, 1344), 'detector_benchmark'),
          'segmenter': Dense((64, 32), (512, 683), 'segmenter_benchmark')}
 
 
 def family_of(network):
-    """The family of a network of tools/checkpoint/open_weights.py, or None."""
+    """Returns the family to which tools/checkpoint/open_weights.py assigns the network, or None."""
     return next((family for family, rows in ROWS.items() if network in rows), None)
 
 
 class Job:
-    """What to measure: one cell of the table.
+    """Describes what to measure for one cell of the table.
 
     `network` is a variant of SF-Mamba's classifiers (T), a network of
     tools/checkpoint/open_weights.py (vmamba_t_s1l8) or a key of DENSE. `binaries` is the folder of
@@ -46,7 +46,9 @@ class Job:
         self.seconds, self.binaries, self.folder = seconds, binaries, folder
 
     def model(self):
-        """The network in PyTorch. It maps images to logits, or to four maps if it is dense."""
+        """Returns the network in PyTorch. It maps images to logits. A dense model's network maps
+        them to four feature maps.
+        """
         import deterministic
         import pyramid
         import sf_mamba
@@ -73,14 +75,16 @@ class Job:
         return os.path.join(self.folder, f'{self.network}_{self.batch}{end}.onnx')
 
     def calibration(self):
-        """Images to calibrate int8 with. The weights are random, so only the speed of int8
-        counts."""
+        """Returns images for the calibration of int8. The weights are random, so only the speed of
+        int8 counts.
+        """
         return [self.input().numpy()]
 
 
 class Photographs(Job):
-    """The default model `photographs`, image by image. It shows how int8 answers for real
-    pictures."""
+    """A job that runs the default model `photographs` one image at a time. It shows how well int8
+    answers for real pictures.
+    """
 
     def __init__(self, threads, folder):
         super().__init__('photographs', 1, 'int8', threads, 0, None, folder)
@@ -91,18 +95,18 @@ class Photographs(Job):
         return torch.from_numpy(self.pictures[0])
 
     def calibration(self):
-        """The same pictures that are classified later, which is in the peers' favour."""
+        """Returns the pictures that are later classified, which favours the peers."""
         return self.pictures
 
 
-# Each class is one program in one setting. A process of its own constructs it with a Job. Before it
-# is measured, `verify()` stops the run if its answers are wrong. `run()` then does the work of one
-# call, which is for `images` images.
+# Each of the following classes is one program in one setting. A separate process constructs it with
+# a Job. Before the measurement, `verify()` stops the whole run if its answers are wrong. One call
+# of `run()` then computes `images` images.
 
 class Engine:
-    """This project. Its benchmark binary is started anew for each measurement.
+    """Runs this project. Its benchmark binary is started again for each measurement.
 
-    Its idle threads sleep as soon as in the server (server/main.cc).
+    Its idle threads go to sleep as soon as in the server (server/main.cc).
     """
 
     name, setting = 'this project', 'one context'
@@ -149,10 +153,12 @@ class Contender:
         self.images, self.seconds = job.batch, job.seconds
 
     def verify(self, job):
-        """Does nothing, because the others are compared with PyTorch."""
+        """Does nothing. Other contenders are compared with PyTorch."""
 
     def measure(self):
-        """Images per second, by the median call. Makes calls for `seconds`, but at least three."""
+        """Returns the images per second of the median call. Makes calls for `seconds`, but at least
+        three.
+        """
         self.run()
         calls, end = [], time.perf_counter() + self.seconds
         while len(calls) < 3 or time.perf_counter() < end:
@@ -190,7 +196,9 @@ class EagerChannelsLast(Eager):
 
 
 class Compiled(Eager):
-    """Inductor's code, with folded and packed weights. Its compiler would unroll a scan."""
+    """Code by torch.compile's Inductor, with folded and packed weights. The network has no scan,
+    because the compiler would unroll it.
+    """
 
     name, setting, channels_last = 'torch.compile, no scan', 'channels_last', True
 
@@ -234,7 +242,7 @@ class OnnxRuntime(Contender):
 
 
 class OnnxRuntimeScan(OnnxRuntime):
-    """The whole network, as tools/export_onnx.py writes it."""
+    """Runs the whole network, as tools/export_onnx.py writes it."""
 
     name, scan = 'ONNX Runtime', True
 
@@ -247,7 +255,7 @@ class OpenVino(Contender):
         super().__init__(job)
         import openvino
         self.input = job.input().numpy()
-        # Without the precision hint, OpenVINO would answer fp32 with bf16 where it can.
+        # Without this hint, OpenVINO would compute fp32 networks in bf16 where it can.
         self.compiled = openvino.Core().compile_model(self.network(job), 'CPU', {
             'PERFORMANCE_HINT': self.hint, 'INFERENCE_NUM_THREADS': job.threads,
             'INFERENCE_PRECISION_HINT': self.precision(job)})
@@ -270,7 +278,9 @@ class OpenVino(Contender):
 
 
 class OpenVinoThroughput(OpenVino):
-    """Runs as many requests at once as OpenVINO finds best. A call is a round of all of them."""
+    """Runs as many requests at once as OpenVINO considers best. One call of run() runs each of them
+    once.
+    """
 
     setting, hint = 'THROUGHPUT hint', 'THROUGHPUT'
 
@@ -295,11 +305,11 @@ class OpenVinoThroughputScan(OpenVinoThroughput):
     name, scan = 'OpenVINO', True
 
 
-# int8, for the whole networks. The answers differ from fp32's. The table of accuracy shows by how
-# much, so the check here only finds what is broken.
+# The following contenders run the whole networks in int8. Their answers differ from fp32. The table
+# of accuracy shows by how much, so the check here only finds gross errors.
 
 class OnnxRuntimeInt8(OnnxRuntimeScan):
-    """Static quantisation in the QDQ format, with calibration."""
+    """Quantised statically in the QDQ format, with calibration."""
 
     name, setting, limit = 'ONNX Runtime int8, static', 'QDQ', 0.5
     quantizer = staticmethod(quantize.onnx_runtime_static)
@@ -314,7 +324,7 @@ class OnnxRuntimeInt8Dynamic(OnnxRuntimeInt8):
 
 
 class OpenVinoInt8(OpenVinoScan):
-    """Quantised by NNCF with its defaults. All other operators are fp32."""
+    """Quantised by NNCF with its default settings. All other operators compute in fp32."""
 
     name, limit, rest = 'OpenVINO int8', 0.5, 'f32'
     quantizer = staticmethod(quantize.openvino_default)
@@ -331,7 +341,7 @@ class OpenVinoInt8Throughput(OpenVinoInt8, OpenVinoThroughput):
 
 
 class OpenVinoInt8Bf16(OpenVinoInt8):
-    """All other operators are bf16."""
+    """All other operators compute in bf16."""
 
     setting, rest = 'LATENCY hint, bf16', 'bf16'
 
@@ -355,20 +365,20 @@ CONTENDERS = [Engine, EngineContexts, Eager, EagerChannelsLast, Compiled, OnnxRu
               OnnxRuntimeInt8, OnnxRuntimeInt8Dynamic, OpenVinoInt8, OpenVinoInt8Throughput,
               OpenVinoInt8Bf16, OpenVinoInt8ThroughputBf16, OpenVinoInt8FloatConvolutions,
               OpenVinoInt8FloatConvolutionsThroughput]
-NO_BF16 = {OnnxRuntime, OnnxRuntimeScan}  # Its CPU provider has no bf16 convolutions and products.
+NO_BF16 = {OnnxRuntime, OnnxRuntimeScan}  # Its CPU provider has no bf16 convolutions.
 INT8 = [make for make in CONTENDERS if issubclass(make, (OnnxRuntimeInt8, OpenVinoInt8))]
-# Contenders that do not run dense models. Contexts are for small models. PyTorch's reference scan
-# is a Python loop over every token of a map, which is no serious opponent. The exported file
-# contains a whole classifier.
+# Contenders that do not run dense models. Several contexts are useful only for small models.
+# PyTorch's reference scan is a Python loop over all tokens, which would be an unfair comparison.
+# The exported file contains a whole classifier.
 NO_DENSE = {EngineContexts, Eager, EagerChannelsLast, OnnxRuntimeScan, OpenVinoScan,
             OpenVinoThroughputScan}
 RUNTIMES = [Compiled.name, OnnxRuntime.name, OpenVino.name]
 WITH_SCAN = [OnnxRuntimeScan.name, OpenVinoScan.name, *(make.name for make in INT8)]
 
 
-# The networks for the runtimes. tools/export_onnx.py writes the whole network. Another file,
-# without the scan, gives a bound in the runtimes' favour. Its scan is replaced by something that
-# takes almost no time but reads all inputs, so that nothing before the scan is removed.
+# The files for the other runtimes. tools/export_onnx.py writes the whole network. A second file has
+# no scan and gives a bound that favours the runtimes. The scan is replaced by a function that takes
+# almost no time. It reads all of the scan's inputs, so that no layer before it is removed.
 
 def scan_stand_in(u, dt, A, B, C, D, bias):
     return u * D + (dt + bias) + (B * C).sum(-1, keepdim=True) + A.sum(-1)
@@ -383,7 +393,8 @@ def without_scan(job):
 
 def export(job):
     """Writes the network without its scan to job.onnx_path(). For a classifier, also writes the
-    whole network."""
+    whole network.
+    """
     import torch
     if job.network not in DENSE:
         export_whole(job)
@@ -411,10 +422,10 @@ def export_whole(job):
 
 
 def check(answer, job, scan=False, limit=None):
-    """Stops the run unless a runtime computes the same as PyTorch on the same network.
+    """Stops the run if a runtime's answer differs from PyTorch's on the same network.
 
-    A difference may be at most `limit` times the largest value. If `limit` is None, it depends on
-    the precision.
+    The difference may be at most `limit` times the largest value. If `limit` is None, the limit
+    depends on the precision.
     """
     import torch
     with torch.inference_mode():

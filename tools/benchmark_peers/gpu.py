@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Measures PyTorch, with mamba-ssm's scan, on one NVIDIA GPU.
 
-    python gpu.py --out gpu.jsonl
+  python gpu.py --out gpu.jsonl
 
-Measures whole models at 224x224 pixels, and the scan alone on the paper's four shapes and on the
-models' own shapes. Each figure is appended to the file as a line of JSON once it is measured.
-tests/gpu/driver/report.py puts this project's figures beside them. The network is tools/pytorch's,
-with the mixer as MambaVision writes it. It is channel-major, and its scan is selective_scan_fn of
-mamba-ssm. If this package is missing, PyTorch gets no scan at all, which no PyTorch program can
-beat. README.md says why this is fair.
+Measures whole models at 224x224 pixels. Also measures the scan alone, on the paper's four shapes
+and on the models' own shapes. Each figure is appended to the file as a line of JSON when it is
+measured. tests/gpu/driver/report.py prints this project's figures beside them. The network is the
+one in tools/pytorch, with the mixer as MambaVision writes it. The mixer is channel-major, and its
+scan is selective_scan_fn of mamba-ssm. If this package is missing, PyTorch runs without a scan,
+which is faster than any PyTorch program with one. README.md says why this is fair.
 """
 
 import argparse
@@ -27,20 +27,23 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tools' / 'pytorch'))
 
 SIZE = 224
-COMPILE_SECONDS = 90  # The limit for torch.compile, for one model in one mode.
-SUSTAINED = 3  # The time of replays without pauses, in which a GPU warms up and slows down.
+COMPILE_SECONDS = 90  # The time limit for torch.compile per model and mode.
+SUSTAINED = 3  # The seconds for which a graph is replayed without pauses, so that the GPU warms up.
 
-# Variant, tokens ("data" is SF-Mamba, "none" is MambaVision), precision and batch. The most
-# important models come first. The scans are measured after the first three models.
+# Each model has a variant, tokens ("data" is SF-Mamba, "none" is MambaVision), a precision and a
+# batch size. The most important models come first. The scans are measured after the first three
+# models.
 MODELS = [('T', 'data', 'bf16', 128), ('S', 'data', 'bf16', 128), ('B', 'data', 'bf16', 128),
           ('T', 'none', 'bf16', 128), ('T', 'data', 'bf16', 32), ('T', 'data', 'bf16', 1),
           ('B', 'none', 'bf16', 128), ('S', 'none', 'bf16', 128), ('T', 'data', 'fp16', 128)]
-# The settings of torch.compile. "freezing" folds constants, also BatchNorm's.
+# The settings of torch.compile by name. "freezing" folds constants, also those of BatchNorm.
 COMPILERS = {'compile': {}, 'compile max-autotune': {
     'mode': 'max-autotune-no-cudagraphs', 'freezing': True}}
-# The six models that are also measured with torch.compile and in replays without pauses.
+# The six models that are also measured with torch.compile, and with graphs that are replayed
+# without pauses.
 ALL_SIX = [(variant, tokens, 'bf16', 128) for variant in 'TSB' for tokens in ('data', 'none')]
-# Batch, channels and length of the paper's scans, then of stages 3 and 4 of T, S and B.
+# The batch size, channels and length of each scan: the paper's scans, then the scans of stages 3
+# and 4 of T, S and B.
 SCANS = {'paper T stage 3': (128, 320, 196), 'paper T stage 4': (128, 640, 49),
          'paper B stage 3': (128, 512, 196), 'paper B stage 4': (128, 1024, 49),
          'T stage 3': (128, 160, 198), 'T stage 4': (128, 320, 51),
@@ -49,10 +52,10 @@ SCANS = {'paper T stage 3': (128, 320, 196), 'paper T stage 4': (128, 640, 49),
 
 
 def mamba_ssm_scan():
-    """Returns (mamba-ssm's scan, its version), or (None, why there is none).
+    """Returns (mamba-ssm's scan, its version). If it is not available, returns (None, the reason).
 
-    The package itself is not imported, because it would import its language models and all that
-    these need.
+    The package itself is not imported, because it would also import its language models and
+    everything that these need.
     """
     try:
         found = importlib.util.find_spec('mamba_ssm')
@@ -67,11 +70,11 @@ def mamba_ssm_scan():
         return None, f'{type(error).__name__}: {error}'
 
 
-# The mixer as MambaVision has it. `scan` has the same arguments as selective_scan_fn: u and dt
+# The mixer as MambaVision writes it. `scan` has the arguments of selective_scan_fn: u and dt
 # [S,D,L], A [D,n], B and C [S,n,L], D and the bias.
 
 def without_scan(u, dt, A, B, C, D, bias):
-    """Reads all that a scan reads, in one elementwise pass."""
+    """Reads all inputs of a scan in one elementwise pass, without scanning."""
     return u * D[:, None] + (dt + bias[:, None]) + (B * C).sum(1, keepdim=True)
 
 
@@ -82,7 +85,7 @@ def with_mamba_ssm(function):
 
 
 def by_definition(u, dt, A, B, C, D, bias):
-    """Scans token by token. For the tests."""
+    """Scans token by token, for the tests."""
     import sf_mamba
     y = sf_mamba.selective_scan_loop(u.transpose(1, 2), dt.transpose(1, 2), A,
                                      B.transpose(1, 2), C.transpose(1, 2), D, bias)
@@ -109,7 +112,7 @@ def channel_major_forward(scan):
 
 
 def opaque(scan):
-    """The scan as one operator, so that torch.compile does not look into it."""
+    """Returns the scan wrapped as one operator, so that torch.compile does not look into it."""
     import torch
     from torch import Tensor
 
@@ -128,7 +131,7 @@ def network(variant, tokens, scan):
     return sf_mamba.make(variant, tokens=tokens).eval()
 
 
-# What is measured.
+# The following functions measure and return lines.
 
 def setting_line(version, missing):
     import torch
@@ -167,7 +170,7 @@ def first_line(error):
 
 
 def model_lines(case, scan, seconds):
-    """Yields a line for each setting. The images are on the GPU beforehand."""
+    """Yields a line for each setting. The images are on the GPU before the measurement."""
     import torch
     model, images = model_and_images(case, scan)
     for layout in (torch.contiguous_format, torch.channels_last):
@@ -185,7 +188,9 @@ def model_lines(case, scan, seconds):
 
 
 def compiled_line(case, setting, scan, seconds):
-    """The line of torch.compile, run as a CUDA graph. `setting` is a key of COMPILERS."""
+    """Measures torch.compile, run as a CUDA graph. Returns the line. `setting` is a key of
+    COMPILERS.
+    """
     import torch
     import torch._inductor.config
     how = dict(COMPILERS[setting])
@@ -201,8 +206,9 @@ def compiled_line(case, setting, scan, seconds):
 
 
 def sustained_line(case, setting, scan, seconds):
-    """The line of a setting's CUDA graph, replayed without pauses, and the GPU's clocks
-    meanwhile."""
+    """Replays a setting's CUDA graph without pauses. Returns the line with the time, and the GPU's
+    clocks meanwhile.
+    """
     import torch
     model, images = model_and_images(case, scan)
     if 'channels_last' in setting:
@@ -216,7 +222,8 @@ def sustained_line(case, setting, scan, seconds):
 
 
 def best_setting(lines, case):
-    """The setting of the fastest CUDA graph for `case`, from lines of JSON."""
+    """Returns the setting whose CUDA graph is the fastest for `case`, according to lines of JSON.
+    """
     name = model_line(case, '')['variant']
     found = {}
     for text in lines:
@@ -229,7 +236,9 @@ def best_setting(lines, case):
 
 
 def scan_lines(name, function):
-    """Measures mamba-ssm's kernel on channel-major input: alone, and with the copies around it."""
+    """Measures mamba-ssm's kernel on channel-major input. Yields a line for the kernel alone and
+    for the kernel with the copies around it.
+    """
     import torch
     batch, channels, length = SCANS[name]
     options = dict(device='cuda', dtype=torch.bfloat16)
@@ -258,10 +267,10 @@ def scan_lines(name, function):
                    'shape': [batch, channels, length], **warm_and_cold(run)}
 
 
-# The order of the measurements, and the time limit.
+# The following functions define the order of the measurements and the time limit.
 
 def child(arguments, seconds):
-    """Runs this program in another process. Returns what went wrong, or ''."""
+    """Runs this program in another process. Returns the error, or '' if there was none."""
     try:
         code = subprocess.run([sys.executable, __file__, *arguments], timeout=seconds).returncode
         return f'exit status {code}' if code else ''
@@ -306,14 +315,15 @@ def parse_arguments():
 
 
 def chosen(names):
-    """The models of ALL_SIX whose names are in `names`, or all if `names` is empty."""
+    """Returns the models of ALL_SIX whose names are in `names`, or all if `names` is empty."""
     names = [name for name in names.split(',') if name]
     return [case for case in ALL_SIX if not names or model_line(case, '')['variant'] in names]
 
 
 def measure_compiled(emit, cases, arguments, left):
-    """Measures each model in a process of its own, as long as there is time. If one hangs, the
-    others are still measured."""
+    """Measures each model in a separate process, as long as there is time. If one of them hangs,
+    the others are still measured.
+    """
     for case in cases:
         name, setting = model_line(case, '')['variant'], arguments.compiled
         seconds = min(COMPILE_SECONDS, left())

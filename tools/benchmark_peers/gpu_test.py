@@ -1,5 +1,6 @@
-"""Tests what gpu.py can do without a GPU: its mixer is MambaVision's, and its lines say what was
-measured. Run with PyTorch: python gpu_test.py"""
+"""Tests what gpu.py can do without a GPU. Its mixer must equal MambaVision's, and its lines must
+say what was measured. Run it with PyTorch: python gpu_test.py
+"""
 
 import argparse
 import json

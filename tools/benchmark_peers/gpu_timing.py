@@ -1,11 +1,12 @@
-"""Times PyTorch on a GPU by the device's clock, as kernels/cuda/gpu_timer_cuda.cc times this
-project's kernels."""
+"""Times PyTorch on a GPU with the device's clock, in the same way as kernels/cuda/gpu_timer_cuda.cc
+times this project's kernels.
+"""
 
 import subprocess
 
-LAUNCHES = 10  # In one CUDA graph.
+LAUNCHES = 10  # The number of launches in one CUDA graph.
 REPEATS, FEWEST_REPEATS, LIMIT = 200, 5, 0.2
-FLUSH_BYTES = 256 << 20  # More than any L2 cache has.
+FLUSH_BYTES = 256 << 20  # Larger than any L2 cache.
 
 
 def captured(run, launches=1):
@@ -31,7 +32,9 @@ def quantiles(times):
 
 
 def events(run, prepare, repeats):
-    """The milliseconds of each run, by events of the device. They do not include `prepare`."""
+    """Returns the milliseconds of each run, measured with events of the device. `prepare` is not
+    included.
+    """
     import torch
     pairs = []
     for _ in range(repeats):
@@ -46,18 +49,18 @@ def events(run, prepare, repeats):
 
 
 def repeats(milliseconds, limit, most=REPEATS):
-    """How many runs fit into `limit` seconds if one takes `milliseconds`. The result is bounded."""
+    """Returns how many runs of `milliseconds` each fit into `limit` seconds, within bounds."""
     return int(min(max(limit * 1e3 / max(milliseconds, 1e-6), FEWEST_REPEATS), most))
 
 
 def measured(run, prepare=lambda: None, limit=LIMIT, most=REPEATS):
-    """Quantiles of the time of one run, in milliseconds."""
+    """Returns quantiles of the time of one run, in milliseconds."""
     events(run, prepare, 1)
     return quantiles(events(run, prepare, repeats(events(run, prepare, 1)[0], limit, most)))
 
 
 def clocks():
-    """The GPU's clock and power at this moment, or zeros without nvidia-smi."""
+    """Returns the GPU's clock and power at this moment, or zeros without nvidia-smi."""
     try:
         said = subprocess.run(['nvidia-smi', '--query-gpu=clocks.sm,power.draw',
                                '--format=csv,noheader,nounits'],
@@ -69,8 +72,9 @@ def clocks():
 
 
 def warm_and_cold(run):
-    """Median microseconds of one of ten launches in a CUDA graph, and of one launch after the L2
-    cache was flushed."""
+    """Returns two median times in microseconds. One is the time of one of ten launches in a CUDA
+    graph. The other is the time of one launch after the L2 cache was flushed.
+    """
     import torch
     flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device='cuda')
     warm = measured(captured(run, LAUNCHES))
@@ -82,7 +86,8 @@ def warm_and_cold(run):
 
 def replayed(replay, seconds):
     """Replays a CUDA graph without pauses for about `seconds`. Returns the milliseconds of one
-    replay, and the GPU's clocks meanwhile."""
+    replay, and the GPU's clocks during the replays.
+    """
     import torch
     count = repeats(measured(replay, limit=0.1)['median'], seconds, most=1 << 20)
     start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))

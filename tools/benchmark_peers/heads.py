@@ -30,8 +30,8 @@ SEGMENTER_CLASSES = 150
 FORMATS = ('contiguous', 'channels_last')
 
 
-# PyTorch's side. A workload maps the names of stages to functions without arguments, which are
-# called in order. A process of its own builds it.
+# The functions for PyTorch. A workload maps the names of stages to functions without arguments,
+# which are called in this order. A separate process builds it.
 
 def formatted(x, memory_format):
     """Returns a module or a tensor in this memory format."""
@@ -85,7 +85,7 @@ def detector_stages(memory_format):
                                 DETECTION)
         roi_head.detect(boxes, state['logits'].softmax(dim=1))
 
-    def run_masks():  # For the largest number of boxes in an answer.
+    def run_masks():  # For the maximum number of boxes.
         rois = state['rois'][:config.max_detections]
         labels = torch.zeros(len(rois), dtype=torch.int64)
         state['masks'] = roi_head.masks(state['levels'], rois, labels)
@@ -139,7 +139,9 @@ def segmenter_stages(memory_format):
 
 
 def paste_cropped(masks, boxes, size):
-    """Like detector.paste, but each mask is computed only on the pixels that it can cover."""
+    """Pastes masks like detector.paste(), but computes each mask only on the pixels that it can
+    cover.
+    """
     import torch
     import torch.nn.functional as F
     H, W = size
@@ -153,8 +155,9 @@ def paste_cropped(masks, boxes, size):
 
 
 def regions(count):
-    """Regions with sides of 16 to 600 pixels, evenly spread in their logarithm, as in
-    roi_align_benchmark."""
+    """Returns regions with sides of 16 to 600 pixels, as in roi_align_benchmark. The logarithms of
+    the sides are evenly distributed.
+    """
     import torch
     centre = torch.rand(count, 2) * torch.tensor([1333.0, 800.0])
     side, ratio = 16 * (600 / 16) ** torch.rand(count), 2 ** (torch.rand(count) - 0.5)
@@ -165,7 +168,7 @@ def regions(count):
 
 
 def proposals():
-    """4819 boxes of five levels around 40 objects, as in nms_benchmark."""
+    """Returns 4819 boxes of five levels around 40 objects, as in nms_benchmark."""
     import torch
     size = torch.tensor([1333.0, 800.0])
     side, ratio = 16 * 2 ** (5 * torch.rand(40)), 2 ** (torch.rand(40) - 0.5)
@@ -196,14 +199,16 @@ def kernel_stages(memory_format):
             'SegmentationArgmax/Vga': lambda: upernet.class_map(logits, SEGMENTATION, (480, 640))}
 
 
-# The clocks of this process: the time that passes, and the processor time of all threads together.
+# The clocks of this process. 'wall' measures elapsed time. 'cpu' measures the CPU time of all
+# threads together.
 CLOCKS = {'wall': time.perf_counter, 'cpu': time.process_time}
 WORKLOADS = {'detector': detector_stages, 'segmenter': segmenter_stages, 'kernels': kernel_stages}
 
 
 def serve(workload, memory_format, threads, pipe):
-    """Body of PyTorch's process. Each message is the name of a clock, and each answer is the
-    milliseconds of every stage."""
+    """The body of PyTorch's process. Each message contains the name of a clock. The answer is the
+    milliseconds of every stage.
+    """
     import torch
     torch.manual_seed(0)
     torch.set_num_threads(threads)
@@ -223,10 +228,10 @@ def serve(workload, memory_format, threads, pipe):
             pipe.send(figures)
 
 
-# The engine's side.
+# The functions for this project's engine.
 
 def engine(folder, workload, threads, clock):
-    """The milliseconds of each stage, from this project's own benchmarks."""
+    """Runs this project's own benchmarks. Returns the milliseconds of each stage."""
     environment = {**os.environ, 'OMP_NUM_THREADS': str(threads), 'GOMP_SPINCOUNT': '20000'}
 
     def answer(*command):
@@ -242,7 +247,7 @@ def engine(folder, workload, threads, clock):
     for binary in ('detection/roi_align', 'detection/nms', 'detection/mask_paste',
                    'segmentation/segmentation_argmax'):
         report = answer(folder / f'tests/kernels/{binary}_benchmark', '--benchmark_format=json')
-        for row in report['benchmarks']:  # The fastest instruction set counts.
+        for row in report['benchmarks']:  # The fastest instruction set is used.
             if row.get('aggregate_name') == 'median':
                 name = row['name'].split('/isa:')[0]
                 value = row[{'wall': 'real_time', 'cpu': 'cpu_time'}[clock]]
@@ -292,7 +297,7 @@ def table(workload, threads, clock, figures):
     stages = list(figures['PyTorch', FORMATS[0]])
     if workload == 'kernels':
         rows = [(stage, *faster(figures, stage), ours.get(stage)) for stage in stages]
-    else:  # One format for the whole model, as in real use.
+    else:  # One format for the whole model.
         total, setting = min((sum(figures['PyTorch', f].values()), f) for f in FORMATS)
         rows = [(stage, figures['PyTorch', setting][stage], setting, ours.get(stage))
                 for stage in stages]

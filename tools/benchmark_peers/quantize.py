@@ -1,8 +1,8 @@
-"""Makes int8 networks for the runtimes from an ONNX file. Measures how far their answers are from
-fp32's.
+"""Makes int8 networks for the runtimes from an ONNX file, and measures how far their answers are
+from the answers in fp32.
 
-Each quantizer takes the file and images for the calibration, float32 [batch, 3, height, width].
-It returns the name of the file that its runtime opens.
+Each quantizer takes the file and images for the calibration, float32 [batch, 3, height, width]. It
+returns the name of the file for its runtime.
 """
 
 import os
@@ -19,7 +19,9 @@ PICTURES = ROOT / 'tests' / 'e2e' / 'testdata' / 'held_out' / 'photographs'
 
 
 def _prepared(path):
-    """The file with shapes and folded constants, as ONNX Runtime's quantizers need it."""
+    """Writes the file with shapes and folded constants, which ONNX Runtime's quantizers need.
+    Returns the new file's name.
+    """
     from onnxruntime.quantization import shape_inference
     prepared = f'{path}.prepared.onnx'
     # Symbolic shape inference does not support Scan.
@@ -28,8 +30,9 @@ def _prepared(path):
 
 
 def onnx_runtime_static(path, images):
-    """Static quantisation in the QDQ format. There is one scale for each tensor of activations and
-    for each channel of weights."""
+    """Quantises statically in the QDQ format. Each tensor of activations and each channel of
+    weights has one scale. Returns the file's name.
+    """
     from onnxruntime import quantization
 
     class Reader(quantization.CalibrationDataReader):
@@ -39,7 +42,7 @@ def onnx_runtime_static(path, images):
             return next(self.rest, None)
 
     quantized = f'{path}.static.onnx'
-    # VNNI multiplies unsigned activations.
+    # VNNI instructions multiply unsigned activations.
     quantization.quantize_static(
         _prepared(path), quantized, Reader(), quant_format=quantization.QuantFormat.QDQ,
         per_channel=True, activation_type=quantization.QuantType.QUInt8,
@@ -48,8 +51,9 @@ def onnx_runtime_static(path, images):
 
 
 def onnx_runtime_dynamic(path, images):
-    """Quantises only matrix products, with one scale for each call. ONNX Runtime has no fast
-    kernels for such convolutions."""
+    """Quantises only matrix products, with one scale per call. ONNX Runtime has no fast kernels for
+    convolutions that are quantised in this way. Returns the file's name.
+    """
     from onnxruntime import quantization
     quantized = f'{path}.dynamic.onnx'
     quantization.quantize_dynamic(_prepared(path), quantized, op_types_to_quantize=['MatMul'],
@@ -58,8 +62,9 @@ def onnx_runtime_dynamic(path, images):
 
 
 def _openvino(path, images, name, float_types):
-    """Quantises by NNCF with its defaults. Operators of the types `float_types` stay as they
-    are."""
+    """Quantises with NNCF's default settings, except operators of the types `float_types`. Returns
+    the file's name.
+    """
     import nncf
     import openvino
     quantized = f'{path}.{name}.xml'
@@ -93,7 +98,7 @@ def photographs(path):
 
 
 def accuracy(got, expected):
-    """The same figures as `sfmamba eval --against`, for logits [pictures, classes]."""
+    """Returns the figures that `sfmamba eval --against` prints, for logits [pictures, classes]."""
     got, expected = np.asarray(got, np.float64), np.asarray(expected, np.float64)
     return {'same_first_class': float((got.argmax(1) == expected.argmax(1)).mean()),
             'logit_rms': float(np.sqrt(((got - expected)**2).mean()) / expected.std())}

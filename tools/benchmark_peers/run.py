@@ -25,10 +25,10 @@ from contenders import (CONTENDERS, DENSE, INT8, NO_BF16, NO_DENSE, RUNTIMES, WI
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# The run.
+# The functions that run the contenders.
 
 def serve(make, job, pipe):
-    """Body of a contender's process. It measures once for each message."""
+    """The body of a contender's process. It measures once for each message."""
     os.environ['OMP_NUM_THREADS'] = str(job.threads)
     try:
         contender = make(job)
@@ -41,7 +41,7 @@ def serve(make, job, pipe):
 
 
 def answer_photographs(make, threads, folder, pipe):
-    """Body of a process that sends the accuracy of an int8 contender's answers."""
+    """The body of a process that sends back how accurate an int8 contender's answers are."""
     import onnxruntime
     job = contenders.Photographs(threads, folder)
     fp32 = onnxruntime.InferenceSession(job.onnx_path(scan=True),
@@ -53,7 +53,9 @@ def answer_photographs(make, threads, folder, pipe):
 
 
 def measure_accuracy(threads, left_out):
-    """Returns {name: figures} for the int8 contenders' answers to the pictures of `photographs`."""
+    """Returns {name: figures} of the int8 contenders. The figures rate their answers to the
+    pictures of `photographs`.
+    """
     context = multiprocessing.get_context('spawn')
     figures = {}
     for make in INT8:
@@ -168,7 +170,9 @@ def cells(arguments):
 
 
 def contestants(network, dtype, left_out):
-    """The contenders of a cell, without those whose names contain one of `left_out`."""
+    """Returns the contenders of a cell. Leaves out contenders whose names contain one of
+    `left_out`.
+    """
     others = [make for make in CONTENDERS if make not in INT8]
     return [make for make in ([Engine, EngineContexts, *INT8] if dtype == 'int8' else others)
             if not (dtype == 'bf16' and make in NO_BF16)
@@ -232,7 +236,7 @@ def main():
                            in best_settings(figures).items()},
             'rounds': {f'{make.name} {make.setting}'.strip(): values
                        for make, values in figures.items()}})
-        if arguments.json:  # After each cell, so that no figure is lost.
+        if arguments.json:  # Written after each cell, so that no figure is lost.
             arguments.json.write_text(json.dumps(report, indent=2) + '\n')
     if arguments.accuracy:
         report['accuracy'][Engine.name] = json.loads(arguments.accuracy.read_text())

@@ -24,7 +24,9 @@ from pytriton.triton import Triton, TritonConfig
 
 
 class Classifier:
-    """Resizes as the file's metadata say: the short side to size / crop_pct, then a centre crop."""
+    """Classifies pictures. Resizes them as the file's metadata say: the short side to size /
+    crop_pct, then a centre crop.
+    """
 
     def __init__(self, path, threads):
         options = onnxruntime.SessionOptions()

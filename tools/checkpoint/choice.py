@@ -1,5 +1,6 @@
-"""Decides which network a checkpoint has if the shapes of its tensors do not tell. Other evidence
-decides. If there is none, there is an error."""
+"""Decides which network a checkpoint contains. If the shapes of its tensors do not tell this, other
+evidence decides. If there is no evidence, raises an error.
+"""
 
 import dataclasses
 
@@ -14,21 +15,21 @@ BOTH = 'give --tokens swap for SF-Mamba or --tokens none for MambaVision'
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """What was decided about a network. A field is None if the server's default is right."""
+    """The decisions about a network. A field is None if the server's default is right."""
 
     variant: str
-    tokens: str         # None for a VMamba.
+    tokens: str  # None for VMamba.
     windows: tuple      # In stages 3 and 4.
     num_heads: tuple    # In stages 3 and 4.
     picture: dict       # Fields of config.textproto's "input", by name.
     swap: bool          # False: the auxiliary tokens are not swapped.
     why: str            # The evidence that decided, in a line.
-    notes: list         # Contradictions that do not put the choice in doubt.
+    notes: list  # Contradictions that do not matter.
     against: list       # Evidence for another family, which the flags overrule.
 
 
 def _of_shapes(network):
-    """The Descriptions that follow from the names of the tensors."""
+    """Returns the Descriptions that follow from the tensors alone."""
     if network.backbone.learnable:
         return [Description('the tensors', 'aux_head, which SF-Mamba alone has', 'swap')]
     if network.backbone.trunk:
@@ -62,7 +63,9 @@ def _choose_tokens(network, descriptions, flag):
 
 
 def _narrowed(rows, descriptions):
-    """The rows that the descriptions allow. Raises an error if the descriptions do not agree."""
+    """Returns the rows that the descriptions allow. Raises an error if the descriptions do not
+    agree.
+    """
     reasons = []
     for d in descriptions:
         size = (d.picture or {}).get('size')
@@ -82,20 +85,20 @@ def _narrowed(rows, descriptions):
 
 
 def _row_by_config(rows, config, descriptions, tokens):
-    """The row that the server would choose for a config.json."""
+    """Returns the row that the server would choose for a config.json."""
     own = [d for d in descriptions if d.source == hugging_face.CONFIG]
     named, _ = _first(own, 'row')
     picture, _ = _first(own, 'picture')
     chosen = hugging_face.choose_row(rows, config, (picture or {}).get('size'), named,
                                      FAMILIES[tokens])
-    # Other evidence may use another name for the same network.
+    # Other evidence may name another row with the same network, which is then preferred.
     names = [d.row for d in descriptions]
     return next((row for row in rows if row.name in names and row.windows == chosen.windows),
                 chosen)
 
 
 def _choose_row(network, descriptions, tokens, config):
-    """The network's row of the table, or None if the network is custom."""
+    """Returns the network's row of the table, or None if the network is custom."""
     rows = matching_rows(network.backbone)
     if rows and config is not None and network.task == 'CLASSIFICATION':
         return _row_by_config(rows, config, descriptions, tokens)
@@ -111,12 +114,12 @@ def _choose_row(network, descriptions, tokens, config):
 
 
 def _first(descriptions, field):
-    """(the first value of `field`, the Description that has it), or (None, None)."""
+    """Returns (the first value of `field`, the Description that contains it), or (None, None)."""
     return next(((getattr(d, field), d) for d in descriptions if getattr(d, field)), (None, None))
 
 
 def _differing(network, row, descriptions):
-    """Notes on descriptions that describe another network than the tensors do."""
+    """Returns notes on descriptions that contradict the tensors."""
     backbone, fitting = network.backbone, matching_rows(network.backbone)
     names = [fit.name for fit in fitting]
     shapes = (backbone.dim, tuple(backbone.depths))
@@ -129,8 +132,9 @@ def _differing(network, row, descriptions):
 
 
 def _without_defaults(picture, **own):
-    """The fields of `picture` that differ from the server's defaults. These are `own` and
-    ImageNet's colours."""
+    """Returns the fields of `picture` that differ from the server's defaults. The defaults are
+    `own` and ImageNet's mean and standard deviation.
+    """
     own = {'mean': MEAN, 'std': STD, **own}
     return {key: value for key, value in picture.items() if own.get(key) != value}
 
@@ -151,8 +155,10 @@ def _choose_vmamba(network, descriptions, flags, config):
 
 
 def choose(network, descriptions, variant=None, tokens=None, config=None):
-    """The Choice for a Network. `descriptions` is the evidence, which includes the config.json
-    `config`. `variant` and `tokens` are not None if flags have decided them."""
+    """Returns the Choice for a Network. `descriptions` is the evidence, including the evidence of
+    the config.json `config`. If flags decide the variant or the tokens, `variant` or `tokens` is
+    not None.
+    """
     if isinstance(network.backbone, vmamba.Backbone):
         return _choose_vmamba(network, descriptions, (variant, tokens), config)
     if config is not None and network.task == 'CLASSIFICATION':

@@ -1,5 +1,6 @@
-"""Reads what a checkpoint says about itself. This is the evidence for what the shapes of its
-tensors do not tell."""
+"""Reads what a checkpoint says about itself. This is evidence for facts that do not follow from the
+shapes of its tensors.
+"""
 
 import ast
 import dataclasses
@@ -21,14 +22,16 @@ _TOKENS = {'NONE': 'none', 'DATA': 'swap', 'LEARNABLE': 'swap'}
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """What one place in a checkpoint says. A field is None if the place says nothing about it."""
+    """The statements of one source in a checkpoint. A field is None if the source says nothing
+    about it.
+    """
 
-    source: str               # The place, such as config.json.
-    says: str                 # The text that was read, for messages.
-    tokens: str = None        # As in the flag --tokens.
+    source: str  # The source, such as config.json.
+    says: str  # The text that was read, for messages.
+    tokens: str = None  # A value of the flag --tokens.
     row: str = None           # A variant's name without its family's prefix.
-    windows: tuple = None     # Of stages 3 and 4.
-    num_heads: tuple = None   # Of stages 3 and 4.
+    windows: tuple = None  # Those of stages 3 and 4.
+    num_heads: tuple = None  # Those of stages 3 and 4.
     shapes: tuple = None      # (dim, depths)
     picture: dict = None      # Fields of config.textproto's "input", by name.
     swap: bool = None         # False: the auxiliary tokens are not swapped.
@@ -39,9 +42,10 @@ class Description:
 
 
 def read_name(text):
-    """Returns (tokens, row or None) for the name of a model or a file, or None if the name is not
-    known. Examples are mamba_vision_L3_512_21k, MambaVision-T-1K, mambavision_tiny_1k and
-    MM_mamba_vision."""
+    """Returns (tokens, row or None) for the name of a model or a file. Returns None if the name is
+    not known. Examples of names are mamba_vision_L3_512_21k, MambaVision-T-1K, mambavision_tiny_1k
+    and MM_mamba_vision.
+    """
     found = list(_FAMILY.finditer(text))
     if len({match.lastgroup for match in found}) != 1:
         return None
@@ -56,7 +60,9 @@ def read_name(text):
 
 
 def _named(source, key, value):
-    """The Description of a name, in a list. The list is empty if the name is not known."""
+    """Returns a list with the Description that follows from a name. The list is empty if the name
+    is not known.
+    """
     texts = [value] if isinstance(value, str) else value if isinstance(value, (list, tuple)) else []
     for text in texts:
         known = read_name(text) if isinstance(text, str) else None
@@ -66,7 +72,9 @@ def _named(source, key, value):
 
 
 def _last_two(value):
-    """The values of stages 3 and 4 from a list of two or four numbers, or None."""
+    """Returns the last two numbers, for stages 3 and 4, of a list of two or four numbers. Returns
+    None for anything else.
+    """
     if isinstance(value, (list, tuple)) and len(value) in (2, 4) and all(
             type(v) is int and 0 < v <= 16384 for v in value):
         return tuple(value[-2:])
@@ -74,8 +82,9 @@ def _last_two(value):
 
 
 def _numbers(source, fields):
-    """The Description of a backbone's arguments, in a list. The list is empty if they say
-    nothing."""
+    """Returns a list with the Description that follows from a backbone's arguments. The list is
+    empty if nothing follows.
+    """
     windows = next(filter(None, (_last_two(fields.get(key))
                                  for key in ('window_size', 'windows'))), None)
     num_heads = _last_two(fields.get('num_heads'))
@@ -102,7 +111,9 @@ def _colours(source, fields, key, least):
 
 
 def _picture(source, fields):
-    """The Description of the pictures that a model expects. `fields` have config.json's names."""
+    """Returns the Description of the pictures that a model expects. `fields` have config.json's
+    names.
+    """
     size = next((fields[key] for key in _SIZE_KEYS if fields.get(key) is not None), None)
     if isinstance(size, (list, tuple)):
         if len(size) not in (2, 3) or size[-1] != size[-2]:
@@ -129,7 +140,7 @@ def _picture(source, fields):
 
 
 def _of_config(config, preprocessor):
-    """The Descriptions from the files of a folder in Hugging Face's layout."""
+    """Returns the Descriptions from the files of a folder in Hugging Face's layout."""
     source = hugging_face.CONFIG
     evidence, row = hugging_face.read_names(config, read_name)
     found = [Description(source, f'{key} {printable(text)}', tokens, row)
@@ -144,7 +155,7 @@ def _of_config(config, preprocessor):
 
 
 def _arguments(node):
-    """The arguments of a call dict(...), or the items of {...}. Only literals are included."""
+    """Returns the arguments of a call dict(...) or the items of {...}. Includes only literals."""
     if isinstance(node, ast.Call):
         items = [(keyword.arg, keyword.value) for keyword in node.keywords]
     elif isinstance(node, ast.Dict):
@@ -162,8 +173,9 @@ def _arguments(node):
 
 
 def _backbone_in(text):
-    """The backbone's arguments in a configuration of mmengine. The configuration is parsed, but not
-    executed."""
+    """Returns the backbone's arguments in a configuration of mmengine. Parses the configuration,
+    but does not execute it.
+    """
     try:
         nodes = list(ast.walk(ast.parse(text)))
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -242,8 +254,9 @@ def _of_facts(facts):
 
 
 def describe(files, facts):
-    """All Descriptions, the most trusted first. `files` is a Files, and `facts` comes from a
-    StateDict."""
+    """Returns all Descriptions, the most trusted first. `files` is a Files. `facts` are the facts
+    of a StateDict.
+    """
     def inner(key):
         return facts[key] if isinstance(facts.get(key), dict) else {}
     found = _of_own_config(files.own_config) if files.own_config else []
@@ -261,5 +274,5 @@ def describe(files, facts):
 
 
 def family(tokens):
-    """The name of a family, for messages."""
+    """Returns the name of a family, for messages."""
     return {'swap': 'SF-Mamba', 'none': 'MambaVision'}[tokens] + f' (--tokens {tokens})'

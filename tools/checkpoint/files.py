@@ -13,12 +13,12 @@ from checkpoint.safetensors_file import MAX_HEADER, is_safetensors, read_safeten
 from checkpoint.tensor import CheckpointError, Tensor, printable
 from checkpoint.torch_file import TorchFile, read_torch_file
 
-# Hugging Face's names of weights, in the order in which its own library looks for them.
+# The names of weights in Hugging Face's layout, in the order in which its library looks for them.
 _WEIGHTS = ('model.safetensors', 'model.safetensors.index.json', 'pytorch_model.bin',
             'pytorch_model.bin.index.json')
 _SUFFIXES = ('.pth', '.pth.tar', '.pt', '.ckpt', '.bin', '.safetensors')
 _OWN_CONFIG, _OWN_LABELS = 'config.textproto', 'labels.txt'
-# The fields that a config.textproto may have if there is a config.json beside it.
+# The fields that a config.textproto may have beside a config.json.
 _SETTINGS = {'batching', 'default_for_task', 'precision', 'weights'}
 _SHARD = re.compile(r'.*-\d{5}-of-\d{5}\.(safetensors|bin)')
 _FILE_NAME = re.compile(r'\w[\w.-]*', re.ASCII)  # The name of a shard, without a folder.
@@ -30,7 +30,7 @@ _PAGES = (b'<!doctype html', b'<html', b'<?xml')
 class Files:
     value: object            # The content of the file, or of all shards together.
     dropped: dict            # As in TorchFile.
-    name: str                # The file's name, or the folder's if the file's is one of _WEIGHTS.
+    name: str  # The name of the file, or of its folder if the file has a name of _WEIGHTS.
     config: dict = None      # config.json.
     preprocessor: dict = None  # preprocessor_config.json.
     own_config: str = None   # The text of a config.textproto that describes the model.
@@ -39,7 +39,7 @@ class Files:
 
 
 def _refuse_other_kinds(data):
-    """Refuses what downloads leave in place of a checkpoint, such as a web page."""
+    """Raises an error if the data is what failed downloads leave behind, such as a web page."""
     head = bytes(data[:512])
     if head.startswith(_LFS_POINTER):
         size = re.search(rb'\nsize (\d+)', head)
@@ -62,8 +62,9 @@ def _json(data):
 
 
 def _is_json(head, size):
-    """Whether a file of `size` bytes that begins with `head` is JSON. If not, it may be
-    safetensors, where the first 8 bytes are a number."""
+    """Returns whether a file of `size` bytes is JSON. `head` is the file's beginning. It may also
+    be safetensors, whose first 8 bytes are a number.
+    """
     return head.lstrip().startswith(b'{') and not (
         is_safetensors(head) and int.from_bytes(head[:8], 'little') < min(MAX_HEADER, size))
 
@@ -90,7 +91,7 @@ def _read_shards(path, index):
 
 
 def _read(path):
-    """The TorchFile of one file."""
+    """Returns the TorchFile of a single file."""
     with open(path, 'rb') as file:
         if not file.seek(0, 2):
             raise CheckpointError('the file is empty')
@@ -102,7 +103,7 @@ def _read(path):
 
 
 def _read_any(path):
-    """The TorchFile of one file, or of all files that an index lists."""
+    """Returns the TorchFile of a single file, or of all files that an index lists."""
     with open(path, 'rb') as file:
         head = file.read(64)
         size = file.seek(0, 2)
@@ -113,7 +114,7 @@ def _read_any(path):
 
 
 def _named(read, path):
-    """Returns read(path). If there is an error, it names the file."""
+    """Returns read(path). If it raises an error, adds the file's name to the error."""
     try:
         return read(path)
     except CheckpointError as error:
@@ -151,8 +152,9 @@ def _text(path):
 
 
 def _is_complete(own_config):
-    """Whether the server ignores a config.json beside this config.textproto. It does if the text
-    has the variant and the digest."""
+    """Returns whether the server ignores a config.json beside this config.textproto. The server
+    does this if the config.textproto contains the variant and the digest.
+    """
     found = textproto.parse(own_config) if own_config is not None else {}
     messages = [found.get(name, [{}])[0] for name in ('backbone', 'weights')]
     return all(isinstance(message, dict) and name in message
@@ -160,8 +162,9 @@ def _is_complete(own_config):
 
 
 def _read_config(folder, files):
-    """Reads config.json and the files beside it. A config.textproto there may only say how the
-    model is served."""
+    """Reads config.json and the files beside it. If there is also a config.textproto, it may only
+    contain how the model is served.
+    """
     config, preprocessor = _bytes(folder / CONFIG), _bytes(folder / PREPROCESSOR)
     if config is None or _is_complete(files.own_config):
         return
@@ -176,9 +179,10 @@ def _read_config(folder, files):
 
 
 def read_files(path):
-    """The Files of `path`: a checkpoint, an index of shards, or a folder with either.
+    """Returns the Files of `path`, which is a checkpoint, an index of shards, or a folder with
+    either.
 
-    The data of a tensor is read only when it is used.
+    A tensor's data is read only when it is used.
     """
     path = pathlib.Path(path)
     folder = path if path.is_dir() else path.parent

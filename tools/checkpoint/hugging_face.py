@@ -1,6 +1,6 @@
-"""Reads config.json and preprocessor_config.json as the server does.
+"""Reads config.json and preprocessor_config.json in the same way as the server.
 
-The rules are the same as in server/repository/hugging_face_*.h. The cases in
+The server's rules are in server/repository/hugging_face_*.h. The cases in
 tests/testdata/hugging_face test both readers.
 """
 
@@ -12,9 +12,9 @@ from checkpoint.tensor import CheckpointError
 CONFIG, PREPROCESSOR = 'config.json', 'preprocessor_config.json'
 _MAX_PIXELS = 16384
 _MAX_COLOUR = 1e6
-_SAME = 1e-6           # Values that differ by less count as equal.
-_LEAST_SQUASHED = 384  # ConvNeXt crops inputs that are smaller.
-_BICUBIC = 3           # Pillow's number for the filter.
+_SAME = 1e-6  # Values that differ by less are equal.
+_LEAST_SQUASHED = 384  # ConvNeXt crops smaller inputs.
+_BICUBIC = 3  # Pillow's number of the bicubic filter.
 _NAMES = ('model_type', 'architectures', 'architecture', 'arch', 'model', 'model_name', 'auto_map')
 _SIZES = ('input_size', 'image_size', 'img_size', 'input_resolution', 'resolution')
 _FACTS = ('size', 'crop_pct', 'resize', 'mean', 'std', 'filter')
@@ -45,7 +45,8 @@ class Level:
 
 
 def levels_of(config):
-    """The Levels of a config.json. The first one that has a field counts."""
+    """Returns the Levels of a config.json. If several Levels have a field, the first one is used.
+    """
     return [Level(f'{CONFIG}: ', config)] + [
         Level(f'{CONFIG}: {name}.', config[name]) for name in ('model_args', 'pretrained_cfg')
         if isinstance(config.get(name), dict)]
@@ -65,7 +66,9 @@ def _is_integer(value, most):
 
 
 def _side(size):
-    """The side of a square that is given in any of the allowed forms, or 0."""
+    """Returns the side of a square, which may be written in several ways. Returns 0 if `size` is
+    not a square.
+    """
     if isinstance(size, list) and len(size) == 3 and size[0] == 3:
         size = size[1:]
     if isinstance(size, list) and len(size) == 2 and size[0] == size[1]:
@@ -127,8 +130,9 @@ def _read_level(level):
 
 
 def _read_normalization(level, stated):
-    """Reads mean and standard deviation. The server's values apply to colours that were divided by
-    255."""
+    """Reads mean and standard deviation. The server applies them to colours that were divided by
+    255.
+    """
     normalize = level.at('do_normalize')
     if normalize.value is False:
         stated['mean'], stated['std'] = ((0, 0, 0), normalize), ((1, 1, 1), normalize)
@@ -149,7 +153,7 @@ def _read_normalization(level, stated):
 
 
 def _read_geometry(level, stated, warnings):
-    """Reads the size to which pictures are resized, and the crop that is then cut out."""
+    """Reads the size to which pictures are resized, and the size of the crop."""
     size, crop, crop_pct = level.at('size'), level.at('crop_size'), level.at('crop_pct')
     do_crop = level.at('do_center_crop')
     if level.at('do_resize').value is False:
@@ -201,8 +205,9 @@ def _is_same(a, b):
 
 
 def read_picture(config, preprocessor):
-    """Returns (fields of config.textproto's "input" by name, warnings). The first place that states
-    a fact counts. If a later place differs, there is a warning."""
+    """Returns (fields of config.textproto's "input" by name, warnings). If several places state a
+    fact, the first one is used. If a later one differs, adds a warning.
+    """
     warnings = []
     statements = [_read_level(level) for level in levels_of(config)]
     if preprocessor is not None:
@@ -227,10 +232,12 @@ def read_picture(config, preprocessor):
 
 
 def read_names(config, read_name):
-    """Returns [(member, text, tokens)] of the names that tell the family, and the first row that a
-    name tells. read_name(text) returns the tokens and the row of a name, or None."""
+    """Returns [(member, text, tokens)] for the names from which the family follows, and the first
+    row that follows from a name. read_name(text) returns the tokens and the row of a name, or None.
+    """
     type_ = config.get('model_type')
-    # Transformers' wrapper of timm's models has its own model_type, which tells nothing.
+    # The wrapper for timm's models in Transformers has its own model_type, which does not show the
+    # network.
     is_typed = isinstance(type_, str) and type_ != 'timm_wrapper'
     evidence, named = [], None
     for name in _NAMES:
@@ -247,7 +254,8 @@ def read_names(config, read_name):
 
 
 def read_numbers(config):
-    """The windows and the heads of all stages. Each is None if the file does not have it."""
+    """Returns the windows and the heads of all stages. Each is None if the file does not have it.
+    """
     members = [_first(levels_of(config), name) for name in ('window_size', 'num_heads')]
     for member in members:
         if member.value is not None and not (
@@ -258,7 +266,7 @@ def read_numbers(config):
 
 
 def check_shapes(config, backbone):
-    """Raises an error if the file states something else than the weights."""
+    """Raises an error if the file contradicts the shapes of the weights."""
     for name, expected in (('dim', backbone.dim), ('in_dim', backbone.in_dim),
                            ('depths', list(backbone.depths))):
         for level in levels_of(config):
@@ -269,7 +277,7 @@ def check_shapes(config, backbone):
 
 
 def check_vmamba(config, dim, depths):
-    """Raises an error if the file states something else than a VMamba's weights."""
+    """Raises an error if the file contradicts the weights of a VMamba."""
     level, shapes = levels_of(config)[0], ', as the weights have it'
     for name, expected, reason in (
             ('model_type', ['vmamba'], ', as the weights are VMamba\'s'),
@@ -282,9 +290,10 @@ def check_vmamba(config, dim, depths):
 
 
 def choose_row(rows, config, size, named, prefix):
-    """Chooses one of the rows, which have the same shapes but differ in their windows and in what
-    depends on these. The windows decide. Without windows a name decides, and without a name the
-    size of the input."""
+    """Chooses one of the rows. They have the same shapes, but differ in their windows and in fields
+    that depend on the windows. The windows decide. If the file has no windows, a name decides. If
+    it has no name either, the size of the input decides.
+    """
     windows = _first(levels_of(config), 'window_size')
 
     def choice(row):
@@ -316,14 +325,15 @@ def choose_row(rows, config, size, named, prefix):
 
 
 def read_labels(config, classes):
-    """The names of all classes, from id2label or timm's label_names. None if the file has
-    neither."""
+    """Returns the names of all classes, from id2label or timm's label_names. Returns None if the
+    file has neither.
+    """
     levels = levels_of(config)
     names = next((member for member in (_first(levels, name) for name in (
         'id2label', 'label_names', 'labels')) if member.value is not None), None)
     if names is None:
         return None
-    # timm writes a list, or an object like id2label.
+    # timm writes a list or an object like id2label.
     kind = list if isinstance(names.value, list) and not names.label.endswith('id2label') else dict
     if not isinstance(names.value, kind) or len(names.value) != classes:
         if isinstance(names.value, (dict, list)):

@@ -6,10 +6,10 @@ import re
 from checkpoint.tensor import CheckpointError
 
 _MAX_BYTES = 1 << 20
-_MAX_DEPTH = 20  # Levels of objects and lists.
+_MAX_DEPTH = 20  # The deepest nesting.
 _LFS_POINTER = b'version https://git-lfs.github.com/spec/'
 _WORD = re.compile(r'[A-Za-z0-9+.-]{1,20}')
-# A string, or a constant that Python accepts but JSON does not have.
+# Matches a string, or a constant that Python accepts but JSON does not have.
 _CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)')
 
 
@@ -52,15 +52,16 @@ def _broken(name, text, at):
 
 
 def refuse_pointer(name, data):
-    """Raises CheckpointError if the bytes are the text that Git LFS keeps in place of a file."""
+    """Raises CheckpointError if the bytes are a Git LFS pointer, a text in place of a file."""
     if data.startswith(_LFS_POINTER):
         raise CheckpointError(f'{name}: is a Git LFS pointer, expected the file that it stands for; '
                               'git lfs pull fetches it')
 
 
 def parse_object(name, data):
-    """Returns the dictionary that the bytes contain. Raises CheckpointError with the place of the
-    error."""
+    """Returns the dictionary that the bytes contain. If there is an error, raises CheckpointError
+    with its position.
+    """
     refuse_pointer(name, data)
     if len(data) > _MAX_BYTES:
         raise CheckpointError(f'{name}: got more than {_MAX_BYTES} bytes, expected at most that')
@@ -79,7 +80,7 @@ def parse_object(name, data):
             match.start() for match in _CONSTANT.finditer(text) if match[1])) from error
     except json.JSONDecodeError as error:
         raise _broken(name, text, error.pos) from error
-    except (ValueError, RecursionError):  # An integer of too many digits; too many levels.
+    except (ValueError, RecursionError):  # Too many digits, or nested too deeply.
         is_deep = True
     else:
         is_deep = _is_deep(value)

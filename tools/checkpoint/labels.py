@@ -1,5 +1,6 @@
-"""Finds class names: in a file, in a checkpoint, or in a known list. If there are none, makes them
-up."""
+"""Finds the names of the classes: in a file, in a checkpoint, or in a known list. If there are
+none, makes up names.
+"""
 
 import pathlib
 import unicodedata
@@ -16,15 +17,16 @@ _KNOWN = {('DETECTION', 80): ('COCO', 'coco.txt'),
 
 
 def is_label(text):
-    """Whether `text` may be a line of labels.txt."""
+    """Returns whether `text` is allowed as a line of labels.txt."""
     return isinstance(text, str) and text.strip(BLANKS) == text != '' and not any(
         ord(c) < 32 or ord(c) == 127 or unicodedata.category(c) == 'Cs' for c in text)
 
 
 def parse_labels(text, where):
-    """The labels in the text of a file, one per line, as the server reads them. A byte order mark,
-    spaces around a label and blank lines at the end are ignored. tests/testdata/labels tests both
-    readers."""
+    """Returns the labels in the text of a file, one per line. Ignores a byte order mark, spaces
+    around a label and blank lines at the end, like the server. tests/testdata/labels tests both
+    readers.
+    """
     lines = text.removeprefix('\ufeff').rstrip(BLANKS).split('\n')
     labels = [line.strip(BLANKS) for line in lines]
     for number, label in enumerate(labels, 1):
@@ -36,7 +38,9 @@ def parse_labels(text, where):
 
 
 def read_labels(path):
-    """The labels in a file. Raises CheckpointError, naming the line, if a line is not a label."""
+    """Returns the labels in a file. If a line is not a label, raises CheckpointError with the
+    line's number.
+    """
     data = pathlib.Path(path).read_bytes()
     refuse_pointer(path, data)
     try:
@@ -54,17 +58,20 @@ def _checked(labels, where, classes):
 
 
 def _of_meta(meta):
-    """The class names from mmengine's "dataset_meta" or mmcv's "CLASSES". The key's case may
-    differ."""
+    """Returns the class names from mmengine's "dataset_meta" or mmcv's "CLASSES". The key may be in
+    lower or upper case.
+    """
     dataset = meta.get('dataset_meta')
     fields = {**meta, **dataset} if isinstance(dataset, dict) else meta
     return next((value for key, value in fields.items() if key.lower() == 'classes'), None)
 
 
 def stored_labels(files, facts, classes):
-    """The class names in a checkpoint or beside it, or None if they are not complete. They come
-    from labels.txt of a model directory, config.json, mmengine or tools/pytorch. Raises
-    CheckpointError if one of the first two exists, but does not have a name for each class."""
+    """Returns the class names in a checkpoint or beside it, or None if they are not complete. They
+    come from labels.txt of a model directory, from config.json, from mmengine or from
+    tools/pytorch. If one of the first two exists but has no name for a class, raises
+    CheckpointError.
+    """
     if files.own_labels is not None:
         return _checked(parse_labels(files.own_labels, 'labels.txt'), 'labels.txt', classes)
     named = hugging_face.read_labels(files.config, classes) if files.config else None
@@ -80,9 +87,9 @@ def stored_labels(files, facts, classes):
 
 
 def choose_labels(path, opened, task, classes):
-    """Returns (the labels, where they come from). If `path` is not None, this file is read.
-    Otherwise the labels come from the checkpoint `opened` or from a known list, or they are made
-    up."""
+    """Returns (the labels, their source). If `path` is not None, reads this file. If it is None,
+    uses the labels of the checkpoint `opened` or a known list. If there is neither, makes up names.
+    """
     if path is not None:
         return _checked(read_labels(path), path, classes), str(path)
     stored = opened.labels

@@ -20,8 +20,9 @@ _TOKENS = {'swap': 'DATA', 'none': 'NONE'}
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """The part of the configuration that does not follow from the network. None means the server's
-    default."""
+    """The part of the configuration that does not follow from the network. A field is None if the
+    server's default is used.
+    """
 
     variant: str
     tokens: str
@@ -72,8 +73,9 @@ def _backbone(network, options):
 
 
 def _architecture(detector):
-    """The name of a detector's architecture. It is None for a cascade without masks, which has no
-    name. For these the server reads the weights."""
+    """Returns the name of a detector's architecture. Returns None for a cascade without masks,
+    which has no name. The server then reads the structure from the weights.
+    """
     if detector.box_stages > 1:
         return 'CASCADE_MASK_RCNN' if detector.mask_convs > 0 else None
     return 'MASK_RCNN' if detector.mask_convs > 0 else 'FASTER_RCNN'
@@ -110,8 +112,9 @@ def _without_weights(text):
 
 
 def config_text(network, options, size_bytes, sha256):
-    """The text of a sfmamba.v1.ModelConfig for the network and for weights of this size and
-    digest."""
+    """Returns the text of a sfmamba.v1.ModelConfig for the network and for weights of this size and
+    digest.
+    """
     weights = _message('weights', {'size_bytes': size_bytes, 'sha256': f'"{sha256}"'})
     if options.own_config is not None:
         return '\n'.join([_without_weights(options.own_config), *weights]) + '\n'
@@ -128,7 +131,7 @@ def config_text(network, options, size_bytes, sha256):
 
 
 def check_free(folder, force):
-    """Refuses a folder that already holds a model, unless `force`."""
+    """Raises an error if the folder already contains a model, unless `force`."""
     taken = [name for name in (CONFIG, WEIGHTS, LABELS) if (pathlib.Path(folder) / name).exists()]
     if taken and not force:
         raise CheckpointError(f'{folder} already has {", ".join(taken)}; --force replaces them')
@@ -136,7 +139,7 @@ def check_free(folder, force):
 
 @contextlib.contextmanager
 def _synced(path):
-    """A new file, whose content is safely on disk at the end."""
+    """Yields a new file. When the context ends, the file's content is safely on disk."""
     with open(path, 'wb') as file:
         yield file
         file.flush()
@@ -144,10 +147,10 @@ def _synced(path):
 
 
 def write_model(folder, network, options, tensors, types, labels):
-    """Writes the directory and returns the size of the weights in bytes.
+    """Writes the directory. Returns the size of the weights in bytes.
 
-    All files are complete before the first one gets its name. So a failure leaves the old files as
-    they were.
+    All files are complete before the first one gets its final name. So the old files remain if an
+    error occurs.
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

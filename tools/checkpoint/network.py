@@ -1,5 +1,6 @@
-"""Reads a model's structure from the shapes of its tensors, and lists the tensors that it must
-have."""
+"""Derives a model's structure from the shapes of its tensors, and lists the tensors that it must
+have.
+"""
 
 import dataclasses
 import re
@@ -7,18 +8,20 @@ import re
 from checkpoint import trunk, vmamba
 from checkpoint.tensor import printable
 
-STATES = 8          # States of a channel in the scan.
-POOLED_SCALES = 4   # In UperNet's pyramid pooling.
-ANCHORS = 3         # Per position.
+STATES = 8  # Hidden states per channel of a scan.
+POOLED_SCALES = 4  # Scales of UperNet's pyramid pooling.
+ANCHORS = 3  # Anchors per position.
 BOX_ROI_SIZE = 7
-MAX_DEPTH = 256     # The most blocks in a stage.
-# Names of tensors in other models of VMamba's authors: the first version, and ablations.
+MAX_DEPTH = 256  # The largest number of blocks in a stage.
+# Names of tensors that only other models of VMamba's authors have: the first version, and
+# ablations.
 _NOT_VMAMBA_V2 = re.compile(r'.*\.downsample\.reduction\.|.*\.op\.conv2d\.bias|'
                             r'.*\.op\.out_norm\.[01]\.|(backbone\.)?patch_embed\.(proj|norm)\.')
 
 
 class Unclear(Exception):
-    """Raised if the tensors do not tell what the network is. The message says what is missing."""
+    """Raised if the structure does not follow from the tensors. The message says what is missing.
+    """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,10 +32,10 @@ class Backbone:
     layer_scale: bool
     attention: bool = True   # False: all blocks are Mamba blocks.
     learnable: bool = False  # Whether the auxiliary tokens are parameters.
-    trunk: int = 0           # The stride to which EfficientNet-Lite0's layers come first; 0: none.
+    trunk: int = 0  # The stride of EfficientNet-Lite0's last map, or 0 if it has no such layers.
 
     def width(self, stage):
-        """The channels of a stage's map."""
+        """Returns the number of channels of a stage's map."""
         if stage < trunk.STAGES.get(self.trunk, 0):
             return trunk.WIDTHS[stage]
         return self.dim << stage
@@ -40,10 +43,10 @@ class Backbone:
 
 @dataclasses.dataclass(frozen=True)
 class Detector:
-    box_stages: int          # 1, or the number of stages of a cascade.
+    box_stages: int  # More than 1 for a cascade.
     box_convs: int
     box_fcs: int
-    mask_convs: int          # 0: no masks.
+    mask_convs: int  # 0 if there are no masks.
     channels: int
     fc_width: int
     agnostic_boxes: bool = False
@@ -57,11 +60,11 @@ class Network:
     classes: int             # Without the background.
     detector: Detector = None
     segmenter_channels: int = 0
-    neck: tuple = ()         # (channels, features) of a classifier's convolutions, or empty.
+    neck: tuple = ()  # A classifier's (channels, features), or empty.
 
 
 class Shapes:
-    """The shapes of tensors by name. Raises Unclear if a name is missing."""
+    """The shapes of tensors by name. Looking up a missing name raises Unclear."""
 
     def __init__(self, shapes):
         self.names = shapes.keys()
@@ -74,7 +77,8 @@ class Shapes:
         return shape[axis]
 
     def count(self, prefix):
-        """How many parts are numbered after `prefix`: the largest number plus one."""
+        """Returns how many parts are numbered after `prefix`. This is the largest number plus one.
+        """
         numbers = [match[1] for match in map(re.compile(
             re.escape(prefix) + r'([0-9]{1,3})\.').match, self.names) if match]
         return max(map(int, numbers), default=-1) + 1
@@ -170,8 +174,9 @@ def _read_detector(shapes):
 
 
 def read_network(shapes, read_backbone=_read_backbone):
-    """The Network whose tensors have these shapes, by name. Raises Unclear if the shapes do not
-    tell. read_backbone(Shapes, prefix) reads the backbone."""
+    """Returns the Network whose tensors have these shapes, given by name. Raises Unclear if the
+    structure does not follow from them. read_backbone(Shapes, prefix) reads the backbone.
+    """
     shapes = Shapes(shapes)
     if shapes.any('(roi_head|rpn_head|neck\\.(lateral|fpn)_convs)\\.'):
         classes, detector = _read_detector(shapes)
@@ -188,7 +193,7 @@ def read_network(shapes, read_backbone=_read_backbone):
     return Network('CLASSIFICATION', backbone, classes, neck=neck)
 
 
-# Each of these functions returns the tensors of a part, as shapes by name.
+# Each of the following functions returns the tensors of one part of a model, as {name: shape}.
 
 def _linear(name, out, width, bias=True):
     return {f'{name}.weight': (out, width), **({f'{name}.bias': (out,)} if bias else {})}
@@ -346,6 +351,6 @@ def _segmenter(network):
 
 
 def expected_tensors(network):
-    """The shapes of all tensors of the model by name, without num_batches_tracked."""
+    """Returns the shapes of all tensors of the model by name, without num_batches_tracked."""
     return {'CLASSIFICATION': _classifier, 'DETECTION': _detector,
             'SEGMENTATION': _segmenter}[network.task](network)

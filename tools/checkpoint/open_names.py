@@ -1,5 +1,6 @@
-"""Renames the tensors of MambaOut and EfficientViM, which timm and the networks' authors name in
-different ways, to one name each."""
+"""Renames the tensors of MambaOut and EfficientViM. timm and the networks' authors use different
+names. After the renaming, each tensor has only one name.
+"""
 
 import dataclasses
 import re
@@ -8,7 +9,8 @@ from checkpoint.tensor import CheckpointError
 from checkpoint.vmamba import is_vmamba
 
 MAMBAOUT, EFFICIENTVIM, VMAMBA = 'mambaout', 'efficientvim', 'vmamba'
-# The names by MambaOut's authors, and timm's names. The first pattern that fits counts.
+# Patterns of the names that MambaOut's authors use, with timm's names. The first pattern that fits
+# is used.
 _MAMBAOUT_NAMES = [
     (r'downsample_layers\.0\.', 'stem.'),
     (r'downsample_layers\.(\d+)\.', r'stages.\1.downsample.'),
@@ -18,7 +20,7 @@ _MAMBAOUT_NAMES = [
 
 
 def family_of(names):
-    """The family that has tensors of these names, or None."""
+    """Returns the family whose tensors have these names, or None."""
     if 'downsample_layers.0.conv1.weight' in names or {
             'stages.0.blocks.0.fc1.weight', 'stages.0.blocks.0.conv.weight'} <= set(names):
         return MAMBAOUT
@@ -37,7 +39,7 @@ def _mambaout_name(name):
 
 
 def _in_own_shape(name, tensor):
-    """The tensor in the shape that its network expects."""
+    """Returns the tensor in the shape that its network expects."""
     shape, strides = tensor.shape, tensor.strides
     if re.search(r'(^|\.)norm(\.\d)?\.(weight|bias)$', name) and len(shape) > 1:
         # EfficientViM's authors store [1,C,1].
@@ -46,8 +48,9 @@ def _in_own_shape(name, tensor):
 
 
 def own_names(family, tensors):
-    """A StateDict's tensors by the network's names, in the network's shapes. A VMamba's tensors
-    already have these."""
+    """Returns a StateDict's tensors with the names and shapes of the network. A VMamba's tensors
+    already have them.
+    """
     is_original = family == MAMBAOUT and 'stem.conv1.weight' not in tensors
     rename = _mambaout_name if is_original else str
     renamed = {rename(name): name for name in tensors}

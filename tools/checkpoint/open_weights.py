@@ -24,7 +24,7 @@ BACKBONE = 'backbone.'  # The prefix of VMamba's names in detectors and segmente
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A variant of the server's table."""
+    """One variant in the server's table."""
 
     fields: dict  # As in OpenWeights.
     size: int     # Pixels per side.
@@ -34,9 +34,9 @@ class Row:
 @dataclasses.dataclass(frozen=True)
 class OpenWeights:
     family: str       # mambaout, efficientvim or vmamba.
-    variant: str      # The server's name of it, or of a VMamba with the same blocks.
+    variant: str  # The server's variant, or a VMamba with the same blocks.
     fields: dict      # The arguments of tools/pytorch's network, except the classes.
-    network: Network  # Task, classes and heads; `fields` describe the backbone.
+    network: Network  # Its `backbone` is unused; see `fields`.
     picture: dict     # Fields of config.textproto's "input".
     evidence: str     # A line: what was found, and the evidence for it.
     tensors: dict     # A checkpoint.tensor.Tensor for each name of the network.
@@ -118,8 +118,9 @@ _LAST = {MAMBAOUT: 'head.fc', EFFICIENTVIM: 'heads.0', VMAMBA: 'classifier.head'
 
 
 def fields_of(family, shapes):
-    """The arguments with which tools/pytorch's network has tensors of these shapes, without the
-    classes and MambaOut's activation. `shapes` has the network's own names."""
+    """Returns the arguments for tools/pytorch's network whose tensors have these shapes. They do
+    not include the classes and MambaOut's activation. `shapes` contains the network's own names.
+    """
     try:
         return _FIELDS[family](Shapes(shapes))
     except Unclear as error:
@@ -127,8 +128,9 @@ def fields_of(family, shapes):
 
 
 def network_of(family, shapes):
-    """The Network, with None as its backbone, whose tensors have these shapes by their own
-    names."""
+    """Returns the Network whose tensors have these shapes, by their own names. Its backbone is
+    None.
+    """
     try:
         if any(name.startswith(BACKBONE) for name in shapes):
             return read_network(shapes, lambda *_: None)
@@ -139,15 +141,17 @@ def network_of(family, shapes):
 
 
 def _own_facts(facts):
-    """The description of the network that tools/pytorch writes into its checkpoints, or {}."""
+    """Returns the description of the network that tools/pytorch writes into its checkpoints, or {}.
+    """
     own = facts.get('facts')
     network = own.get('network') if isinstance(own, dict) else None
     return network if isinstance(network, dict) else {}
 
 
 def _names(family, files, facts, flag):
-    """[(source, name)] of all places that name the variant. For VMamba only the flag counts,
-    because the shapes tell its variant."""
+    """Returns [(source, name)] for all places that name the variant. For VMamba, only the flag is
+    used, because the variant follows from the shapes.
+    """
     found = [('--variant', flag)]
     if family != VMAMBA:
         backbone = textproto.parse(files.own_config or '').get('backbone', [{}])[0]
@@ -158,16 +162,18 @@ def _names(family, files, facts, flag):
 
 
 def _differing(row, fields, free=()):
-    """The names of the fields in which a network differs from the row. Fields in `free` may
-    differ."""
+    """Returns the names of the fields in which a network differs from the row. Ignores the fields
+    in `free`.
+    """
     return [name for name in fields if name not in free and
             fields[name] != row.fields.get(name, fields[name])]
 
 
 def variant_of(family, fields):
-    """The variant with these fields. A VMamba only needs the same blocks as a row, because a
-    config.textproto may replace `dim` and `depths`. Raises CheckpointError if there is no such
-    variant."""
+    """Returns the variant with these fields. For VMamba, a row with the same blocks is enough,
+    because a config.textproto may replace `dim` and `depths`. Raises CheckpointError if there is no
+    such variant.
+    """
     free = ('dim', 'depths') if family == VMAMBA else ()
     for name, row in sorted(ROWS[family].items(), key=lambda item: len(_differing(
             item[1], fields))):
@@ -178,8 +184,9 @@ def variant_of(family, fields):
 
 
 def _choose_variant(family, fields, names):
-    """Returns (the variant, why). Raises CheckpointError if nothing tells the variant or if names
-    differ."""
+    """Returns (the variant, the reason). Raises CheckpointError if the variant is not known or if
+    names contradict each other.
+    """
     rows = ROWS[family]
     if not names:
         fitting = variant_of(family, fields)
@@ -195,7 +202,7 @@ def _choose_variant(family, fields, names):
                                   f'but {other} is {printable(second)}')
     if name not in rows:
         raise CheckpointError(f'{source}: {printable(name)}, expected one of {", ".join(rows)}')
-    # MambaOut's stages may have more or fewer blocks than the variant.
+    # A MambaOut may have more or fewer blocks per stage than its variant.
     for field in _differing(rows[name], fields, ('depths',) if family == MAMBAOUT else ()):
         raise CheckpointError(f'{source}: {name} has {field} {rows[name].fields[field]}, but the '
                               f'weights have {fields[field]}')
@@ -226,10 +233,10 @@ def _picture(task, row, files, facts):
 
 
 def read_open_weights(path, variant=None, weights=None, prefix=None):
-    """The OpenWeights of a file or folder, or None if it has none of these networks.
+    """Returns the OpenWeights of a file or folder, or None if it contains none of these networks.
 
-    `variant` names the network if nothing in the checkpoint does. `weights` and `prefix` are as for
-    open_checkpoint(). Raises CheckpointError with what is wrong or in doubt.
+    `variant` names the network if the checkpoint does not name it. `weights` and `prefix` are
+    explained in open_checkpoint(). Raises CheckpointError if something is wrong or unclear.
     """
     files = read_files(path)
     state = read_state_dict(files.value, weights, prefix)

@@ -49,11 +49,12 @@ def _evidence(network, choice, state):
 
 
 def open_checkpoint(path, weights=None, prefix=None, variant=None, tokens=None):
-    """The Opened of a file or folder. Raises CheckpointError with what is wrong or in doubt.
+    """Returns the Opened of a file or folder. Raises CheckpointError if something is wrong or
+    unclear.
 
-    The other arguments decide if something is in doubt. `weights` is the name of the dictionary
-    with the tensors, and `prefix` is the prefix of their names. `variant` and `tokens` are as in
-    Opened.
+    The other arguments decide what is unclear. `weights` is the name of the dictionary that
+    contains the tensors. `prefix` is the common prefix of their names. `variant` and `tokens` are
+    explained in Opened.
     """
     files = read_files(path)
     state = read_state_dict(files.value, weights, prefix)

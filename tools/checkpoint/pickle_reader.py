@@ -1,10 +1,10 @@
 """Reads the pickles of PyTorch checkpoints without running anything in them.
 
 This is not Python's unpickler. It interprets only the pickle operations that build dictionaries,
-lists, tuples, numbers, strings and tensors. It knows a few names, and imports and calls nothing
-that a file names. The values that other names would make are replaced by a Dropped, because
-training leaves many such values beside the weights. A Dropped among the weights is refused by
-its name, see state_dict.py.
+lists, tuples, numbers, strings and tensors. It knows a few names of classes and functions. It never
+imports or calls what a file names. A value that another name would make is replaced by a Dropped,
+because training stores many such values beside the weights. If a Dropped is among the weights,
+state_dict.py raises an error with its name.
 """
 
 import collections
@@ -13,8 +13,9 @@ import struct
 from checkpoint.tensor import CheckpointError, Storage, Tensor, checked_tensor, printable
 
 MAX_OPERATIONS = 5_000_000
-MAX_STRING = 1 << 18  # Bytes. Longer strings are neither keys nor settings, so they are dropped.
-MAX_LINE = 1 << 12    # Bytes.
+# In bytes. Longer strings are dropped, because they are neither keys nor settings.
+MAX_STRING = 1 << 18
+MAX_LINE = 1 << 12  # In bytes.
 
 STORAGE_TYPES = {
     'torch.DoubleStorage': 'F64', 'torch.FloatStorage': 'F32', 'torch.HalfStorage': 'F16',
@@ -26,8 +27,9 @@ STORAGE_TYPES = {
 
 
 class Dropped:
-    """Stands for a value that was not read. `name` is the function or class that made it. It is
-    None for bytes, sets and long texts."""
+    """Replaces a value that was not read. `name` is the function or class that would make it. It is
+    None for bytes, sets and long texts.
+    """
 
     def __init__(self, name=None):
         self.name = name
@@ -72,8 +74,8 @@ def _parameter(args):
     return args[0] if args and isinstance(args[0], Tensor) else None
 
 
-# The functions that a file may call. Each is replaced by one that returns the value for its
-# arguments, or None to refuse them.
+# The functions that a file may call. Each is replaced by a function of this module. It returns the
+# value for its arguments, or None if it does not accept them.
 FUNCTIONS = {
     'collections.OrderedDict': _ordered_dict,
     'argparse.Namespace': _namespace,
@@ -86,9 +88,10 @@ FUNCTIONS = {
 
 
 class PickleReader:
-    """Reads one pickle, which begins at `position` of `data`. Afterwards `position` is its end.
+    """Reads one pickle, which begins at `position` in `data`. Afterwards, `position` is the
+    pickle's end.
 
-    `load_storage(identifier)` returns the Storage of a persistent identifier, or a Dropped.
+    `load_storage(identifier)` returns the Storage for a persistent identifier, or a Dropped.
     `dropped` counts the calls of unknown names.
     """
 
@@ -98,7 +101,7 @@ class PickleReader:
         self.dropped = collections.Counter()
         self._load_storage = load_storage
         self._stack = []
-        self._marks = []  # The stacks below each open mark.
+        self._marks = []  # The stacks below the open marks.
         self._memo = {}
 
     def read(self):
@@ -114,7 +117,7 @@ class PickleReader:
             handler(self)
         raise CheckpointError(f'the pickle has more than {MAX_OPERATIONS} operations')
 
-    # The file.
+    # Methods that read the file.
 
     def _skip(self, count):
         if count > len(self.data) - self.position:
@@ -144,7 +147,7 @@ class PickleReader:
         except UnicodeDecodeError as error:
             raise CheckpointError('the pickle has a string that is not UTF-8') from error
 
-    # The stack.
+    # Methods that change the stack.
 
     def _push(self, value):
         self._stack.append(value)
@@ -168,7 +171,7 @@ class PickleReader:
         self._stack = self._marks.pop()
         return values
 
-    # Operations. Each handler has consumed its operation's first byte.
+    # Handlers of operations. The operation's first byte has already been read.
 
     def _mark(self):
         self._marks.append(self._stack)
@@ -224,7 +227,7 @@ class PickleReader:
         if len(values) % 2 != 0:
             raise CheckpointError('the pickle has a key without a value')
         if isinstance(target, dict):
-            # Only strings name tensors, so items with other keys are dropped.
+            # Tensors have strings as names, so items with other keys are dropped.
             for key, value in zip(values[::2], values[1::2]):
                 if isinstance(key, str):
                     target[key] = value
@@ -257,7 +260,7 @@ class PickleReader:
         self._name(module, name)
 
     def _name(self, module, name):
-        # Protocols up to 2 write Python 2's names of the modules.
+        # Protocols up to 2 use the module names of Python 2.
         module = {'__builtin__': 'builtins', 'copy_reg': 'copyreg'}.get(module, module)
         full = f'{module}.{name}'
         known = full in FUNCTIONS or full in STORAGE_TYPES
@@ -301,7 +304,7 @@ class PickleReader:
         if isinstance(target, Namespace) and isinstance(state, dict):
             target.update(state)
             return
-        # The attributes of other dictionaries and of tensors are not needed.
+        # Attributes of other dictionaries and of tensors are ignored.
         if not isinstance(target, (dict, Tensor, Dropped)):
             raise CheckpointError(f'the pickle sets the state of a {_kind(target)}')
 
@@ -318,7 +321,7 @@ def _kind(value):
 
 
 _R = PickleReader
-# What each operation does, by its code. pickletools.py documents the codes.
+# The handler of each operation, by the operation's code. pickletools.py documents the codes.
 _HANDLERS = {
     b'\x80': _R._protocol, b'\x95': lambda r: r._skip(8),
     b'N': lambda r: r._push(None), b'\x88': lambda r: r._push(True),

@@ -1,4 +1,4 @@
-"""Lists what becomes of each tensor: used, skipped, missing, surplus or unfit."""
+"""Reports for each tensor whether it is used, skipped, missing, surplus or unfit."""
 
 import collections
 import dataclasses
@@ -6,7 +6,7 @@ import dataclasses
 from checkpoint.tensor import FLOAT_TYPES, Tensor, printable
 
 PROBLEMS = ('missing', 'surplus', 'unfit')
-MAX_PROBLEMS = 20  # The most that the short form shows.
+MAX_PROBLEMS = 20  # The short form shows at most this many problems.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,19 +31,22 @@ def _shape(shape):
 
 
 def _fitting(name, tensor, shape):
-    """The tensor in the model's shape, or a text that says why it does not fit."""
+    """Returns the tensor in the model's shape. If it does not fit, returns a text with the reason.
+    """
     if tensor.dtype not in FLOAT_TYPES:
         return f'{tensor.dtype}, expected floating point'
     if tensor.shape == shape:
         return tensor
-    # The weight is stored as a convolution of one position.
+    # This weight is stored as a convolution with one tap.
     if name.endswith('dt_proj.weight') and tensor.shape == (*shape, 1):
         return Tensor(tensor.storage, tensor.offset, shape, tensor.strides[:-1])
     return f'{_shape(tensor.shape)}, expected {_shape(shape)}'
 
 
 def match(state, expected):
-    """The Match of the StateDict's tensors with a model that has the `expected` shapes."""
+    """Returns the Match of the StateDict's tensors with a model whose tensors have the `expected`
+    shapes.
+    """
     tensors, rows = {}, []
     for name, tensor in state.tensors.items():
         source = state.sources[name]
@@ -72,14 +75,14 @@ def table(rows):
 
 
 def problems(rows):
-    """The lines of the first problems, and how many more problems there are."""
+    """Returns the lines of the first problems, and the number of further problems."""
     found = [_line(row) for row in rows if row.fate in PROBLEMS]
     more = len(found) - MAX_PROBLEMS
     return found[:MAX_PROBLEMS] + ([f'and {more} more'] if more > 0 else [])
 
 
 def summary(rows):
-    """A line with the counts, and with the reasons for what was skipped."""
+    """Returns a line with the counts, and with the reasons for what was skipped."""
     counts = collections.Counter(row.fate for row in rows)
     reasons = collections.Counter(row.why for row in rows if row.fate == 'skipped')
     why = '; '.join(f'{count} {reason}' for reason, count in reasons.most_common())

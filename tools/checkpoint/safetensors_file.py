@@ -1,5 +1,6 @@
-"""Reads and writes the safetensors format: a JSON header with each tensor's type, shape and place,
-and the data."""
+"""Reads and writes the safetensors format. A file has a JSON header with each tensor's type, shape
+and place, followed by the data.
+"""
 
 import hashlib
 import json
@@ -55,7 +56,7 @@ def _tensor(entry, data):
 
 
 def read_safetensors(data):
-    """The tensors by name. `data`, the bytes of the file, must outlive them."""
+    """Returns the tensors by name. `data`, the bytes of the file, must outlive them."""
     header, data = _read_header(data)
     tensors, places = {}, []
     for name, entry in header.items():
@@ -75,10 +76,10 @@ def read_safetensors(data):
 
 
 def stored_type(tensor, wanted):
-    """The type in which a float tensor is stored if `wanted` is asked for. None asks for its own
-    type.
+    """Returns the type in which a float tensor is stored if the user wants `wanted`. If `wanted` is
+    None, the tensor's own type is wanted.
 
-    F64 becomes F32, because the server does not read F64. A half precision type also becomes F32 if
+    F64 becomes F32, because the server does not read F64. A half-precision type also becomes F32 if
     a value would become infinite in it.
     """
     wanted = wanted or tensor.dtype

@@ -8,16 +8,18 @@ from checkpoint import vmamba
 from checkpoint.pickle_reader import Dropped
 from checkpoint.tensor import CheckpointError, Tensor, printable
 
-# The names under which programs keep the weights. The first that exists is used, as in timm, which
-# keeps averaged weights under the first two. mmengine's averaged weights are its state_dict.
+# The names under which programs store the weights. The first name that exists is used. timm stores
+# averaged weights under the first two, which it also prefers. mmengine stores averaged weights as
+# its state_dict.
 _AVERAGED = ('state_dict_ema', 'model_ema')
 _HOLDERS = (*_AVERAGED, 'state_dict', 'model', 'model_state_dict', 'net', 'params', 'weights',
             'module')
-_MAX_DEPTH = 3  # The most dictionaries within each other.
-# Parts of a name that torch.compile, FSDP and others put in anywhere.
+_MAX_DEPTH = 3  # The deepest nesting of dictionaries.
+# Parts of a name that wrappers such as torch.compile and FSDP insert anywhere.
 _WRAPPER = re.compile(r'(?<![^.])(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|'
                       r'_forward_module)\.')
-# The first layers of a backbone, by which a network is found. The text before them is its prefix.
+# The first layers of a backbone. A network is found by these names. The text before them is the
+# network's prefix.
 _FIRST = re.compile(r'((?:.*\.)?)(?:patch_embed\.conv_down|trunk\.stem|stem\.conv1|'
                     r'downsample_layers\.0\.conv1|patch_embed\.(?:conv\.)?0|'
                     r'vmamba\.patch_embeddings)\.')
@@ -29,14 +31,14 @@ _DENSE = ('decode_head.', 'roi_head.', 'rpn_head.')
 class StateDict:
     tensors: dict  # The model's tensors by name. A VMamba's have its authors' names and shapes.
     sources: dict  # The name in the file, for each name.
-    skipped: dict  # Why something does not belong to the model, by its name in the file.
+    skipped: dict  # The reasons for skipped entries, by their names in the file.
     facts: dict    # The file's other strings and dictionaries, such as "meta".
-    origin: str    # The place of the weights in the file; '' if there is nothing to say.
-    choices: str   # What else --weights and --prefix could name.
+    origin: str  # Where the weights are in the file, or ''.
+    choices: str  # Other possible values of --weights and --prefix.
 
 
 def _dictionaries(value, name, depth, seen):
-    """Yields (name, dictionary) for `value` and the dictionaries in it, if they have tensors."""
+    """Yields (name, dictionary) for `value` and for the dictionaries in it that contain tensors."""
     seen.add(id(value))
     if any(isinstance(v, Tensor) for v in value.values()):
         yield name, value
@@ -52,7 +54,7 @@ def _clean(name):
 
 
 def _prefixes(names):
-    """Returns {prefix of a network: number of names that begin with it}."""
+    """Returns {prefix of a network: number of names with this prefix}."""
     found = {match[1] for match in map(_FIRST.match, names) if match}
     roots = set()
     for prefix in found:
@@ -82,7 +84,7 @@ def _rank(name):
 
 
 def _choose_holder(dictionaries, wanted):
-    """The name of the dictionary that contains the weights."""
+    """Returns the name of the dictionary that contains the weights."""
     if wanted is not None:
         if wanted not in dictionaries:
             raise CheckpointError(f'no tensors under {printable(wanted)}; tensors are under: '
@@ -138,7 +140,7 @@ def _origin(holder, prefix, others):
 
 
 def _nothing(value):
-    """The error for a file without tensors."""
+    """Returns the error for a file without tensors."""
     if isinstance(value, Dropped) and value.name:
         return CheckpointError(f'the file is a whole {printable(value.name)} with its code, which '
                                'is refused: expected the dictionary that its state_dict() gives')
@@ -153,10 +155,10 @@ def _nothing(value):
 
 
 def read_state_dict(value, weights=None, prefix=None):
-    """The StateDict in `value`, the content of a file.
+    """Returns the StateDict in `value`, the content of a file.
 
-    `weights` names the dictionary with the weights, as a/b if it is in another one. `prefix` is the
-    text before the model's own names. If one of them is None, it is searched for.
+    `weights` names the dictionary with the weights. A dictionary b in a dictionary a is called a/b.
+    `prefix` is the text before the model's own names. If one of them is None, it is searched for.
     """
     dictionaries = dict(_dictionaries(value, '', _MAX_DEPTH, set())) if isinstance(
         value, dict) else {}

@@ -6,15 +6,15 @@ import math
 import numpy as np
 
 MAX_RANK = 8
-_MAX_NAMED = 5  # The most tensors that a message names.
+_MAX_NAMED = 5  # The largest number of tensors that a message names.
 
 
 class CheckpointError(Exception):
-    """Raised if a checkpoint cannot be converted. The message is one line that says why."""
+    """Raised if a checkpoint cannot be converted. The message is one line with the reason."""
 
 
-# Element types by their names in the safetensors format, with the types in which NumPy stores them.
-# NumPy has no bfloat16, so its bits are stored in a uint16.
+# The element types, by their names in the safetensors format, with NumPy's types for them. NumPy
+# has no bfloat16, so the bits of a bfloat16 are stored in a uint16.
 DTYPES = {
     'F64': np.dtype('<f8'), 'F32': np.dtype('<f4'), 'F16': np.dtype('<f2'),
     'BF16': np.dtype('<u2'), 'I64': np.dtype('<i8'), 'I32': np.dtype('<i4'),
@@ -27,16 +27,17 @@ FLOAT_TYPES = ('F64', 'F32', 'F16', 'BF16')
 
 
 def printable(text):
-    """The beginning of a text from a file, up to 200 characters, with control characters
-    escaped."""
+    """Returns the beginning of a text from a file, up to 200 characters, with control characters
+    escaped.
+    """
     return text[:200].encode('unicode_escape').decode('ascii')
 
 
 class Storage:
     """A block of elements in the file. Tensors are views of it.
 
-    `read` returns the bytes of the block. It is called once, when the first element is needed. It
-    raises CheckpointError if the bytes are not what the file promises.
+    `read` returns the bytes of the block. It is called only once, when the first element is needed.
+    It raises CheckpointError if the bytes do not match the file's header.
     """
 
     def __init__(self, dtype, numel, read=None):
@@ -50,7 +51,7 @@ class Storage:
         return self.numel * DTYPES[self.dtype].itemsize
 
     def elements(self):
-        """A read-only view of all elements."""
+        """Returns a read-only view of all elements."""
         if self._data is None:
             self._data = self.read()
         return np.frombuffer(self._data, DTYPES[self.dtype], self.numel)
@@ -58,7 +59,7 @@ class Storage:
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """A view of a storage, which lies inside of it. `offset` and `strides` count elements."""
+    """A view of elements that lie inside a storage. `offset` and `strides` are in elements."""
 
     storage: Storage
     offset: int
@@ -97,7 +98,9 @@ def _row_major(shape):
 
 
 def checked_tensor(storage, offset, shape, strides=None):
-    """A Tensor that is checked to lie inside its storage. Without `strides` it is contiguous."""
+    """Returns a Tensor, after checking that it lies inside its storage. Without `strides` it is
+    contiguous.
+    """
     if not _are_counts(shape) or not _are_counts((offset,)):
         raise CheckpointError(f'a tensor\'s shape and offset: expected whole numbers, at most '
                               f'{MAX_RANK} in the shape')
@@ -114,8 +117,9 @@ def checked_tensor(storage, offset, shape, strides=None):
 
 
 def _to_float32(values):
-    """Converts float64 to float32, rounded to odd. If the result is rounded again, this is the same
-    as rounding once."""
+    """Converts float64 to float32 with rounding to odd. A second rounding, to a shorter type, then
+    gives the same result as a single rounding.
+    """
     nearest = values.astype(np.float32)
     error = values - nearest
     even = (nearest.view(np.uint32) & 1) == 0
@@ -151,7 +155,7 @@ def convert(array, dtype, wanted):
 
 
 def fits(array, dtype, wanted):
-    """Whether all finite elements stay finite in the type `wanted`."""
+    """Returns whether all finite elements stay finite in the type `wanted`."""
     before = np.isfinite(_widened(array, dtype))
     after = np.isfinite(_widened(convert(array, dtype, wanted), wanted))
     return bool(np.array_equal(before, after))

@@ -60,5 +60,5 @@ class _Reader:
 
 
 def parse(text):
-    """The fields of the message by name. Each is a list of texts and messages."""
+    """Returns the fields of the message by name. Each is a list of texts and messages."""
     return _Reader(text).message('')

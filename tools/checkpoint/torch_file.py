@@ -1,5 +1,6 @@
-"""Reads files that torch.save wrote, in the zip format or in the plain format before PyTorch
-1.6."""
+"""Reads files that torch.save() has written. They may have the zip format or the older plain
+format, which PyTorch used before 1.6.
+"""
 
 import collections
 import dataclasses
@@ -16,13 +17,14 @@ LEGACY_PROTOCOL = 1001
 
 @dataclasses.dataclass
 class TorchFile:
-    value: object  # What was saved: dictionaries, lists, tensors, numbers, strings.
-    dropped: dict  # The names of what was dropped, with the number of their calls.
+    value: object  # The saved object: dictionaries, lists, tensors, numbers, strings.
+    dropped: dict  # The names of dropped values, with the number of their calls.
 
 
 def _identifier(identifier, length):
-    """Returns (dtype, key, number of elements) of a storage's persistent identifier. dtype is a
-    Dropped if the type is not known."""
+    """Returns (dtype, key, number of elements) from a storage's persistent identifier. dtype is a
+    Dropped if the type is not known.
+    """
     if isinstance(identifier, tuple) and identifier and identifier[0] == 'module':
         raise CheckpointError('the file holds a whole module with its code; expected a state dict')
     if not isinstance(identifier, tuple) or len(identifier) != length or (
@@ -39,7 +41,7 @@ def _identifier(identifier, length):
 
 
 def _remember(storages, key, dtype, numel):
-    """The Storage of this key, which several tensors may share."""
+    """Returns the Storage of this key, which several tensors may share."""
     storage = storages.setdefault(key, Storage(dtype, numel))
     if (storage.dtype, storage.numel) != (dtype, numel):
         raise CheckpointError(f'storage {printable(key)} has two types or sizes')
@@ -66,12 +68,12 @@ class _Archive:
         self._folder = pickles[0].split('/')[0]
 
     def find(self, name):
-        """The size of an entry, or None if there is no such entry."""
+        """Returns the size of an entry, or None if there is no such entry."""
         entry = self._entries.get(f'{self._folder}/{name}')
         return None if entry is None else entry.file_size
 
     def read(self, name):
-        """The bytes of an entry, which are not copied. Verifies the checksum."""
+        """Returns the bytes of an entry without copying them. Verifies the checksum."""
         entry = self._entries[f'{self._folder}/{name}']
         if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 or (
                 entry.file_size != entry.compress_size):
@@ -140,7 +142,7 @@ def _read_legacy(data):
             raise CheckpointError('the pickle has a view of a storage, a form of before PyTorch 0.4')
         dtype, key, numel = _identifier(identifier, 6)
         if isinstance(dtype, Dropped):
-            raise dtype.refusal()  # Its size, and so the place of the next one, is unknown.
+            raise dtype.refusal()  # The size is unknown, and so is the place of the next storage.
         return _remember(storages, key, dtype, numel)
 
     def read():
@@ -177,8 +179,9 @@ def _read_legacy(data):
 
 
 def read_torch_file(file, data):
-    """The TorchFile of the open `file`. `data` is the file's bytes, which must outlive the
-    result."""
+    """Returns the TorchFile of the open `file`. `data` is the file's bytes, which must outlive the
+    result.
+    """
     if bytes(data[:4]) == b'PK\x03\x04':
         return _read_zip(file, data)
     if bytes(data[257:262]) == b'ustar':

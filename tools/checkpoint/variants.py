@@ -48,7 +48,7 @@ NAMES = [prefix + row.name for prefix in FAMILIES.values() for row in ROWS] + [C
 
 
 def find_row(variant):
-    """Returns (the row of `variant`, its family's --tokens). `variant` must be in NAMES."""
+    """Returns (the row of `variant`, the --tokens of its family). `variant` must be in NAMES."""
     for tokens, prefix in FAMILIES.items():
         for row in ROWS:
             if variant == prefix + row.name:
@@ -57,13 +57,13 @@ def find_row(variant):
 
 
 def matching_rows(backbone):
-    """The rows with this backbone's shapes."""
+    """Returns the rows whose backbone has the shapes of this backbone."""
     plain = dataclasses.replace(backbone, attention=True, learnable=False)
     return [row for row in ROWS if row.backbone == plain]
 
 
 def default_windows(variant, task):
-    """The windows that the server uses in stages 3 and 4 of a variant of the table."""
+    """Returns the windows that the server uses in stages 3 and 4 of a variant of the table."""
     row, tokens = find_row(variant)
     if task == 'DETECTION':
         return (84, 42) if tokens == 'swap' else (112, 56)

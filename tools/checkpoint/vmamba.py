@@ -1,12 +1,12 @@
-"""The second version of VMamba. Renames its tensors, and lists the tensors that it must have."""
+"""Renames the tensors of VMamba's second version, and lists the tensors that it must have."""
 
 import dataclasses
 import re
 
-DIRECTIONS = 4                     # In which a block scans.
-INPUT_SIZE, CROP_PCT = 224, 0.875  # As in its authors' evaluation.
+DIRECTIONS = 4  # The number of directions in which a block scans.
+INPUT_SIZE, CROP_PCT = 224, 0.875  # As in the authors' evaluation.
 _FIRST = re.compile(r'(backbone\.|vmamba\.)?layers\.0\.blocks\.0\.(op|self_attention)\.A_logs$')
-# Parts of the names in the Hugging Face repositories, and of the authors' names.
+# Parts of names in the Hugging Face repositories, with the names that the authors use.
 _HUGGING_FACE = {
     'vmamba.patch_embeddings.projection.0.': 'patch_embed.0.',
     'vmamba.patch_embeddings.projection.1.': 'patch_embed.2.',
@@ -15,7 +15,7 @@ _HUGGING_FACE = {
     'vmamba.layers.': 'layers.', 'vmamba.norm.': 'classifier.norm.',
     '.downsample.down.': '.downsample.1.', '.downsample.norm.': '.downsample.3.',
     '.op.x_proj.weight': '.op.x_proj_weight', '.op.dt_projs.weight': '.op.dt_projs_weight'}
-# The names in older files, which VMamba's own loader renames in the same way.
+# Patterns of names in older files. VMamba's own loader renames them in the same way.
 _OLDER = ((re.compile(r'^(norm|head)\.'), r'classifier.\1.'),
           (re.compile(r'(\.blocks\.\d+)\.ln_1\.'), r'\1.norm.'),
           (re.compile(r'(\.blocks\.\d+)\.self_attention\.'), r'\1.op.'))
@@ -29,13 +29,14 @@ class Backbone:
     ratio: int     # Channels that a block scans, divided by the block's channels.
     depths: tuple  # Blocks of each of the four stages.
 
-    # Other backbones have these fields. A VMamba has neither a trunk nor learnable tokens.
+    # Other kinds of backbones have these fields, too. A VMamba has neither a trunk nor learnable
+    # tokens.
     trunk = 0
     learnable = False
     attention = True
 
     def width(self, stage):
-        """The channels of a stage's map."""
+        """Returns the channels of a stage's map."""
         return self.dim << stage
 
 
@@ -48,12 +49,14 @@ ROWS = {'vmamba_t_s1l8': Backbone(96, 1, (2, 2, 8, 2)),
 
 
 def is_vmamba(names):
-    """Whether the names belong to the tensors of a VMamba, of any version and layout."""
+    """Returns whether the names belong to the tensors of a VMamba, of any version and layout."""
     return any(map(_FIRST.match, names))
 
 
 def own_name(name):
-    """The name of a VMamba's tensor in its authors' code, for its name in any layout."""
+    """Returns the name that a VMamba's tensor has in its authors' code. `name` may be from any
+    layout.
+    """
     for old, new in _OLDER:
         name = old.sub(new, name)
     for theirs, own in _HUGGING_FACE.items():
@@ -79,9 +82,11 @@ def _view(tensor, shape, strides):
 
 
 def in_own_shape(name, tensor):
-    """The tensor in the shape that its authors' code gives it. `name` is the name in their code."""
+    """Returns the tensor in the shape that its authors' code gives it. `name` is the name in their
+    code.
+    """
     shape, strides = tensor.shape, tensor.strides
-    if _LINEAR.match(name) and shape[2:] == (1, 1):  # Older files have convolutions of one pixel.
+    if _LINEAR.match(name) and shape[2:] == (1, 1):  # Older files have 1x1 convolutions.
         return _view(tensor, shape[:2], strides[:2])
     if _OF_DIRECTIONS.match(name) and len(shape) == 2 and shape[0] % DIRECTIONS == 0:
         rows = shape[0] // DIRECTIONS
@@ -90,8 +95,9 @@ def in_own_shape(name, tensor):
 
 
 def variant_of(backbone):
-    """The name of the row that equals `backbone`. If there is none, the first row with such
-    blocks."""
+    """Returns the name of the row that equals `backbone`. If there is none, the first row with such
+    blocks.
+    """
     similar = [name for name, row in ROWS.items() if row.ratio == backbone.ratio]
     return next((name for name in similar if ROWS[name] == backbone), similar[0])
 
@@ -124,7 +130,7 @@ def _block(name, width, inner):
 
 
 def backbone_tensors(prefix, backbone):
-    """The shapes of the backbone's tensors, by name."""
+    """Returns the shapes of the backbone's tensors, by name."""
     dim, stem = backbone.dim, f'{prefix}patch_embed.'
     tensors = {**_conv(f'{stem}0', dim // 2, 3), **_norm(f'{stem}2', dim // 2),
                **_conv(f'{stem}5', dim, dim // 2), **_norm(f'{stem}7', dim)}
@@ -139,7 +145,7 @@ def backbone_tensors(prefix, backbone):
 
 
 def classifier_tensors(backbone, classes):
-    """The shapes of a classifier's tensors, by name."""
+    """Returns the shapes of a classifier's tensors, by name."""
     width = backbone.width(3)
     return {**backbone_tensors('', backbone), **_norm('classifier.norm', width),
             **_linear('classifier.head', classes, width)}

@@ -15,7 +15,7 @@ import pathlib
 
 from checkpoint.labels import BLANKS, is_label
 
-ROUNDING = 0.5  # A box may reach this far outside its picture, in pixels, without being counted.
+ROUNDING = 0.5  # In pixels. A box that extends less beyond its picture is not counted as clipped.
 CLIPPED = ('box clipped to its picture', 'boxes clipped to their pictures')
 EMPTY = ('box left out, as no area of it is in its picture',
          'boxes left out, as no area of them is in their pictures')
@@ -26,7 +26,7 @@ SHORT = ('polygon passed over, as it has fewer than 3 points',
 
 
 class CocoError(ValueError):
-    """Raised with one line that says what was found and what was expected."""
+    """Raised with a one-line message that says what was found and what was expected."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Objects:
     counts: collections.Counter  # The numbers of CLIPPED, EMPTY, SHORT and CROWD.
 
     def note(self, path):
-        """A line that says what was changed or left out; '' if nothing was."""
+        """Returns a line that says what was changed or left out. Returns '' if nothing was."""
         parts = [f'{self.counts[kind]} {kind[self.counts[kind] > 1]}'
                  for kind in (CLIPPED, EMPTY, SHORT, CROWD) if self.counts[kind]]
         return f'{path}: {"; ".join(parts)}' if parts else ''
@@ -79,7 +79,7 @@ def _shown(value):
 
 
 def _whole(row, key, where, least=None):
-    """A whole number of a JSON object. It may be written as 640.0."""
+    """Returns a value of a JSON object as a whole number. The value may be written as 640.0."""
     value = row[key]
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -96,7 +96,7 @@ def _text(row, key, where):
 
 
 def _finite(values):
-    """Whether all values are finite numbers."""
+    """Returns whether all values are finite numbers."""
     try:
         return all(type(v) is not bool and math.isfinite(v) for v in values)
     except (TypeError, OverflowError):
@@ -197,8 +197,9 @@ def _check_names(file):
 
 
 def read(paths):
-    """Returns (Files, notes) for files that belong together, such as one to learn from and one that
-    is held out."""
+    """Returns (Files, notes) for files that belong together, such as one for training and one for
+    validation.
+    """
     files = [_read_file(pathlib.Path(path)) for path in paths]
     parents = _leave_out_parents(files)
     for file in files:
@@ -226,7 +227,9 @@ def unpack(text):
 
 
 def _run_lengths(outline, size, where):
-    """Run lengths that are whole numbers. They must have the picture's size if it is known."""
+    """Returns run lengths that are whole numbers. If the picture's size is known, they must have
+    this size.
+    """
     found, counts = outline.get('size'), outline.get('counts')
     try:
         high, wide = (_whole({'size': v}, 'size', where, 1) for v in found)
@@ -245,7 +248,7 @@ def _run_lengths(outline, size, where):
 
 
 def _outline(outline, size, where, counts):
-    """The annotation's mask, or None if it has none."""
+    """Returns the annotation's mask, or None if it has none."""
     if outline in (None, [], {}):
         return None
     if isinstance(outline, dict):
@@ -258,7 +261,7 @@ def _outline(outline, size, where, counts):
 
 
 def _box(row, size, where, counts):
-    """The box, clipped to the picture, or None if no area of it is left."""
+    """Returns the box, clipped to the picture. Returns None if nothing of it is left."""
     box = row['bbox']
     if not isinstance(box, list) or len(box) != 4 or not _finite(box):
         raise CocoError(f'{where}: "bbox" is {_shown(box)}, expected x, y, width and height')
@@ -274,8 +277,9 @@ def _box(row, size, where, counts):
 
 
 def objects(file, size_of, crowds=False):
-    """The Objects of a file. Crowds are included, and checked, only if `crowds`. size_of(Image)
-    returns the picture's (width, height), or None if it is unknown."""
+    """Returns the Objects of a file. Includes and checks crowds only if `crowds`. size_of(Image)
+    returns the picture's (width, height), or None if it is unknown.
+    """
     sizes = {number: size_of(image) for number, image in file.images.items()}
     result = Objects([], collections.Counter())
     for where, image, category, crowd, row in file.rows:

@@ -23,7 +23,9 @@ FLAGS = '--annotations FILE --images DIR'
 
 
 def part_of(name):
-    """The part of the data that a name tells, which is a value of PARTS, or None."""
+    """Returns the part of the data to which a file or folder of this name belongs. This is a value
+    of PARTS, or None if the name does not tell.
+    """
     found = {PARTS[word] for word in re.findall('[a-z]+', name.lower()) if word in PARTS}
     return found.pop() if len(found) == 1 else None
 
@@ -34,7 +36,7 @@ def _folders(folder):
 
 
 def _is_coco(path):
-    """Whether a JSON file of any name has COCO's lists."""
+    """Returns whether a JSON file of any name has COCO's lists."""
     try:
         root = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
@@ -43,8 +45,9 @@ def _is_coco(path):
 
 
 def _files(folder):
-    """The files of annotations in a folder. If some are called instances_*, the others are ignored,
-    such as captions."""
+    """Returns the files of annotations in a folder. If some are called instances_*, the others are
+    ignored, such as captions.
+    """
     found = sorted(path for path in folder.glob('*.json')
                    if path.is_file() and not path.name.startswith('.'))
     instances = [path for path in found if path.name.startswith('instances_')]
@@ -52,7 +55,7 @@ def _files(folder):
 
 
 def find(folder):
-    """Returns (the file to learn from, the held out file or None)."""
+    """Returns (the file for training, the file for validation or None)."""
     if not folder.is_dir():
         raise CocoError(f'{folder}: no such folder')
     found = {'train': [], 'held out': [], 'test': [], None: []}
@@ -73,8 +76,9 @@ def find(folder):
 
 
 def _located(folder, name, root):
-    """The path of the file `name` in a folder, or None. If the name begins with the folder's own
-    name, this is not doubled. Files outside of `root` are ignored."""
+    """Returns the path of the file `name` in a folder, or None. If `name` begins with the folder's
+    own name, the folder is not repeated. Files outside of `root` are ignored.
+    """
     for text in dict.fromkeys((name, name.replace('\\', '/'))):
         text = os.path.normpath(text) if text else ''
         first, _, rest = text.partition('/')
@@ -87,7 +91,9 @@ def _located(folder, name, root):
 
 
 def _places(path, root):
-    """Groups of folders that may hold the pictures of a JSON file, the likeliest first."""
+    """Returns groups of folders that may contain the pictures of a JSON file. The most likely group
+    comes first.
+    """
     split, here = path.stem.removeprefix('instances_'), path.parent
     part = part_of(path.stem) or part_of(here.name)
     folders = _folders(root) + _folders(root / 'images')

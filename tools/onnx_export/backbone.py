@@ -9,7 +9,8 @@ from onnx import helper
 
 from onnx_export.graph import END
 
-# EfficientNet-Lite0: the stride of each block, and the indices of the blocks whose maps are used.
+# EfficientNet-Lite0: the stride of each block, and the indices of the blocks that make the returned
+# maps.
 LITE_STRIDES = (1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2)
 LITE_MAPS = (2, 4, 10, 11)
 
@@ -21,12 +22,12 @@ class Backbone:
     # Scans.
 
     def scan(self, u, delta, A, B, C):
-        """Mamba's recurrence, as ONNX's Scan along the tokens. Maps u and delta [S,L,D], A [D,n],
-        which is negative, and B and C [S,L,n] to [S,L,D].
+        """Adds Mamba's recurrence, as ONNX's operator Scan along the tokens. Maps u and delta
+        [S,L,D], A [D,n], which is negative, and B and C [S,L,n] to [S,L,D].
 
-        The state is [S,n,D], so that the long axis is the last one. The steps get their tokens with
-        all axes in place. So a step has fewer and longer operations, which makes it fast. The next
-        state is not an output of the loop, because ONNX Runtime 1.32 would compute it wrongly.
+        The state is [S,n,D], so that its last axis is long. A step gets its tokens without a change
+        of their axes. So it has few operations on long vectors, which is fast. The next state is
+        not an output of the loop, because ONNX Runtime 1.32 would compute it wrongly.
         """
         g = self.g
         h, d, b, du, c = inputs = [g.name('token') for _ in range(5)]
@@ -47,7 +48,7 @@ class Backbone:
         return g.op('Squeeze', y, row)
 
     def ssm(self, u, weights, suffix='', bias_scale=2, backward=0):
-        """Projects and scans u [S,L,D]. The last `backward` channels are scanned from the end."""
+        """Projects and scans u [S,L,D]. The last `backward` channels are scanned backward."""
         g = self.g
         A = -np.exp(weights.take(f'A{suffix}_log').astype(np.float64)).astype(np.float32)
         channels, states = A.shape
@@ -113,7 +114,7 @@ class Backbone:
         return g.linear(g.reshape(y, 0, 0, width), weights.sub('proj'))
 
     def alternating(self, x, weights, index):
-        """The Mamba mixer of the ablations in which every second block scans backward."""
+        """Applies the Mamba mixer of the ablations in which every second block scans backward."""
         g, turned = self.g, index % 2 == 1
         x = g.reversed(x) if turned else x
         if self.config.scan == 'SERIES_GAP':
@@ -167,7 +168,7 @@ class Backbone:
     # Windows of maps [N,height,width,C]. The windows divide the maps without remainder.
 
     def cut(self, x, width, h, w, channels):
-        """The tokens of the windows, [S,h*w,C]."""
+        """Cuts a map into windows. Returns their tokens, [S,h*w,C]."""
         g = self.g
         x = g.reshape(x, 0, -1, h, g.whole('Div', width, w), w, channels)
         return g.reshape(g.transpose(x, 0, 1, 3, 2, 4, 5), -1, g.whole('Mul', h, w), channels)
@@ -191,8 +192,9 @@ class Backbone:
         return g.concat(ends[0], cut, ends[1], axis=1)
 
     def geometry(self, height, width, stage):
-        """The sides of the padded map, of a window, and of attention's sub-window, which may be
-        None."""
+        """Returns the sides of the padded map, of a window, and of attention's sub-window. The
+        latter is None if there is none.
+        """
         g, side = self.g, self.config.windows[stage - 2]
         sub = self.config.attention_windows[stage - 2]
 
@@ -257,7 +259,9 @@ class Backbone:
         return x
 
     def lite_trunk(self, x):
-        """The maps of EfficientNet-Lite0's layers. The next stage reads the last of them."""
+        """Returns the maps of EfficientNet-Lite0's layers. The last map is the input of the next
+        stage.
+        """
         g, weights, maps = self.g, self.weights.sub('trunk'), []
         options = dict(epsilon=1e-3, activation='Clip')
         x = g.unit(x, weights.sub('stem'), stride=2, **options)
@@ -298,8 +302,9 @@ class Backbone:
         return g.op('Mul', g.op('Div', x, g.op('Sqrt', square)), weight)
 
     def vim(self, images):
-        """Maps images [N,3,H,W] to class tokens [N,C]. The images must have the size of the
-        position embedding."""
+        """Maps images [N,3,H,W] to class tokens [N,C]. The position embedding determines the
+        images' size.
+        """
         g, weights, config = self.g, self.weights, self.config
         patch, positions = weights.sub('patch_embed.proj'), weights.take('pos_embed')
         width, middle = positions.shape[2], (positions.shape[1] - 1) // 2

@@ -19,8 +19,9 @@ def _count(tensors, start):
 
 
 def _backbone_fields(tensors, config):
-    """The arguments of sf_mamba.Config for these tensors. Raises ValueError if it has no such
-    network."""
+    """Returns the arguments of sf_mamba.Config for these tensors. Raises ValueError if sf_mamba.py
+    has no such network.
+    """
     if config.vim or config.full or any(config.attention_windows) or config.scan != 'UNI':
         raise ValueError('tools/pytorch has no such network: compare it with a server')
     depths = tuple(_count(tensors, f'levels.{i}.blocks.') for i in range(4))
@@ -42,7 +43,7 @@ def _shapes(tensors):
 
 
 def _classifier(config, tensors):
-    """The network of tools/pytorch without its weights."""
+    """Returns the network of tools/pytorch without its weights."""
     import open_networks
     import sf_mamba
     if config.family:
@@ -57,8 +58,9 @@ def _classifier(config, tensors):
 
 
 def torch_networks(model):
-    """Functions that map an input to outputs by name. There is one for the network and one for each
-    RoI head, in the order of the files."""
+    """Returns functions that map an input to {name: output}. The first one is the network. One for
+    each RoI head follows, in the order of the files.
+    """
     import detector
     import pyramid
     import torch
@@ -122,7 +124,7 @@ def _roi_head(detector, loaded, part, values, shared):
 
 
 def _ask_server(url, images):
-    """The logits that a server returns for images."""
+    """Returns the logits that a server returns for images."""
     body = {'inputs': [{'name': 'image', 'datatype': 'FP32', 'shape': images.shape,
                         'data': images.ravel().tolist()}], 'outputs': [{'name': 'logits'}]}
     request = urllib.request.Request(f'{url}/infer', json.dumps(body).encode(),
@@ -133,15 +135,16 @@ def _ask_server(url, images):
 
 
 def difference(got, expected):
-    """The largest difference, divided by the range of the expected values."""
+    """Returns the largest difference, divided by the range of the expected values."""
     if got.shape != expected.shape:
         return float('inf')
     return float(np.abs(got - expected).max() / np.ptp(expected))
 
 
 def inputs_for(session, model, batches=(1, 3)):
-    """Random inputs for each batch size. If the file leaves the image size open, there are two
-    sizes."""
+    """Returns random inputs for each batch size. If the file allows any image size, returns inputs
+    of two sizes.
+    """
     batch, channels, *sides = session.get_inputs()[0].shape
     rng = np.random.default_rng(0)
     size = model.config.picture.get('size') or model.config.picture['short_side']
@@ -156,8 +159,9 @@ def inputs_for(session, model, batches=(1, 3)):
 
 
 def open_session(file):
-    """An ONNX Runtime session for a path or for a file's bytes. Its threads do not spin, so that
-    they do not slow down other programs."""
+    """Returns an ONNX Runtime session for a path or for the bytes of a file. Its threads do not
+    spin, so that other programs are not slowed down.
+    """
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry('session.intra_op.allow_spinning', '0')

@@ -21,7 +21,7 @@ _WHOLE = {'Add': operator.add, 'Sub': operator.sub, 'Mul': operator.mul,
 
 
 class Weights:
-    """The tensors whose names begin with `prefix`. take() records which were used."""
+    """The tensors whose names begin with `prefix`. take() records which tensors were used."""
 
     def __init__(self, tensors, used, prefix=''):
         self.tensors, self.used, self.prefix = tensors, used, prefix
@@ -33,7 +33,7 @@ class Weights:
         return self.prefix + name in self.tensors
 
     def count(self, name):
-        """The number of parts that are called `name`.0, `name`.1, ..."""
+        """Returns the number of parts that are called `name`.0, `name`.1, ..."""
         start = f'{self.prefix}{name}.'
         numbers = {key[len(start):].split('.')[0] for key in self.tensors if key.startswith(start)}
         return max((int(n) + 1 for n in numbers if n.isdigit()), default=0)
@@ -47,7 +47,7 @@ class Weights:
 
 
 class Graph:
-    """The nodes and constants so far. `tensors` are float32 arrays by name."""
+    """The nodes and constants that were added so far. `tensors` are float32 arrays by name."""
 
     def __init__(self, tensors):
         self.tensors, self.used = tensors, set()
@@ -61,7 +61,8 @@ class Graph:
         return f'{kind}_{self.numbers[kind]}'
 
     def constant(self, value):
-        """The name of a constant. Whole numbers become int64, and all else becomes float32."""
+        """Returns the name of a constant. Whole numbers become int64, and all else becomes float32.
+        """
         if isinstance(value, str):
             return value
         array = np.asarray(value)
@@ -82,7 +83,7 @@ class Graph:
     # Shapes. A size is an int, or the name of an int64 tensor [1].
 
     def whole(self, kind, a, b):
-        """Add, Sub, Mul or Div (rounded down) of two sizes."""
+        """Computes Add, Sub, Mul or Div (rounded down) of two sizes. Returns the result."""
         if isinstance(a, int) and isinstance(b, int):
             return _WHOLE[kind](a, b)
         return self.op(kind, *([x] if isinstance(x, int) else x for x in (a, b)))
@@ -91,26 +92,30 @@ class Graph:
         return self.op('Shape', x, start=axis, end=axis + 1)
 
     def sizes(self, values):
-        """One int64 tensor of several sizes, or a list if all are known."""
+        """Returns one int64 tensor that contains several sizes. If all sizes are known, returns a
+        list.
+        """
         if all(isinstance(v, int) for v in values):
             return list(values)
         return self.op('Concat', *([v] if isinstance(v, int) else v for v in values), axis=0)
 
     def reshape(self, x, *shape):
-        """Changes the shape of x. A size of 0 stays as it is, and one of -1 follows from the
-        others."""
+        """Changes the shape of x. 0 means that a size does not change. -1 means that a size follows
+        from the others.
+        """
         return self.op('Reshape', x, self.sizes(shape))
 
     def transpose(self, x, *order):
         return self.op('Transpose', x, perm=order)
 
     def slice(self, x, axis, start, end, step=1):
-        """The elements from `start` to `end` of an axis. Both may be negative, and `end` may be a
-        size."""
+        """Returns the elements from `start` to `end` of an axis. Both may be negative, and `end`
+        may be a tensor.
+        """
         return self.op('Slice', x, [start], [end] if isinstance(end, int) else end, [axis], [step])
 
     def reversed(self, x):
-        """The tokens [S,L,C] in reverse order."""
+        """Returns the tokens [S,L,C] in reverse order."""
         return self.slice(x, 1, -1, -END, -1)
 
     def concat(self, *values, axis):
@@ -124,8 +129,9 @@ class Graph:
         return self.op('Add', y, weights.take('bias')) if bias else y
 
     def convolution(self, x, weights, stride=1, groups=1):
-        """A convolution, which has a bias if `weights` has one. It keeps the size if `stride` is
-        1."""
+        """Adds a convolution, which has a bias if `weights` has one. With a stride of 1, it keeps
+        the size.
+        """
         weight = weights.take('weight')
         bias = [weights.take('bias')] if weights.has('bias') else []
         return self.op('Conv', x, weight, *bias, strides=[stride] * 2, group=groups,
@@ -144,7 +150,7 @@ class Graph:
         return self.op('BatchNormalization', x, *parts, epsilon=epsilon)
 
     def unit(self, x, weights, stride=1, groups=1, epsilon=1e-5, activation=None):
-        """A convolution `conv`, its BatchNorm `bn` if there is one, and an activation."""
+        """Adds a convolution `conv`, a BatchNorm `bn` if there is one, and an activation."""
         x = self.convolution(x, weights.sub('conv'), stride, groups)
         if weights.has('bn.weight'):
             x = self.batch_norm(x, weights.sub('bn'), epsilon)
@@ -163,8 +169,9 @@ class Graph:
         return self.op('ReduceMean', x, list(axes))
 
     def model(self, inputs, outputs, metadata):
-        """The ModelProto. `inputs` has shapes by name, and `outputs` has (value, shape) by name. A
-        size is an int, the name of a free axis, or None."""
+        """Returns the ModelProto. `inputs` is {name: shape}, and `outputs` is {name: (value,
+        shape)}. A size is an int, the name of a free axis, or None.
+        """
         def info(name, shape):
             return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
         unused = [name for name in self.tensors if name not in self.used]

@@ -1,6 +1,7 @@
-"""The heads in ONNX, as docs/heads.md defines them: the part of a model after its maps.
+"""The heads in ONNX, as docs/heads.md defines them. A head is the part of a model after the
+backbone's maps.
 
-Each function returns its outputs by name, as pairs of a value and its shape.
+Each function returns its outputs as {name: (value, shape)}.
 """
 
 import numpy as np
@@ -12,7 +13,7 @@ POOLS = (1, 2, 3, 6)  # Bins per side in UperNet's pyramid pooling.
 
 
 def classifier(graph, config, images):
-    """The output of a classifier, logits [N,classes]."""
+    """Returns the output of a classifier, logits [N,classes]."""
     if config.family:
         return CLASSIFIERS[config.family](graph, config, images)
     g, weights = graph, graph.weights()
@@ -30,7 +31,7 @@ def classifier(graph, config, images):
 
 
 def pyramid(graph, config, images):
-    """The backbone's four maps, each after its LayerNorm."""
+    """Returns the backbone's four maps, each after its LayerNorm."""
     weights = graph.weights('backbone')
     if config.family == VMAMBA:
         maps = vmamba_maps(graph, weights, images)
@@ -54,8 +55,9 @@ def bilinear(graph, x, like):
 
 
 def averages(graph, size, bins):
-    """The matrix [bins,size] of an adaptive average pool. Bin i is the mean of the elements from
-    floor(i * size / bins) to ceil((i + 1) * size / bins)."""
+    """Returns the matrix [bins,size] of an adaptive average pool. Bin i is the mean of the elements
+    from floor(i * size / bins) to ceil((i + 1) * size / bins).
+    """
     g, i = graph, np.arange(bins)[:, None]
     first = g.op('Div', g.op('Mul', i, size), [bins])
     end = g.op('Div', g.op('Add', g.op('Mul', i + 1, size), [bins - 1]), [bins])
@@ -93,12 +95,13 @@ def segmenter(graph, config, images):
                        ['batch', len(weights.take('conv_seg.bias')), None, None])}
 
 
-# Detectors consist of several parts, because regions are chosen between them.
+# A detector is exported as several parts, because regions are chosen between them.
 
 def detector(graph, config, images):
-    """The pyramid's maps level_0 to level_3 [N,channels,h,w], which regions are read from. Also the
-    objectness rpn_logits_i [N,anchors] and rpn_deltas_i [N,anchors,4] for each of its five
-    levels."""
+    """Returns the pyramid's maps level_0 to level_3 [N,channels,h,w], from which regions are read.
+    Also returns the objectness rpn_logits_i [N,anchors] and rpn_deltas_i [N,anchors,4] of each of
+    the five levels.
+    """
     g, neck, rpn = graph, graph.weights('neck'), graph.weights('rpn_head')
     x = [g.convolution(m, neck.sub(f'lateral_convs.{i}.conv'))
          for i, m in enumerate(pyramid(g, config, images))]

@@ -64,7 +64,9 @@ def _picture(message, task, variant, row, vim):
 
 
 def read_config(text):
-    """The Config that a config.textproto states. CheckpointError names a field that is wrong."""
+    """Returns the Config that a config.textproto states. CheckpointError names a field that is
+    wrong.
+    """
     fields = textproto.parse(text)
     task = fields.get('task', ['CLASSIFICATION'])[0]
     backbone, picture = (fields.get(name, [{}])[0] for name in ('backbone', 'input'))
@@ -95,7 +97,9 @@ def read_config(text):
 
 
 def read_model(folder):
-    """The Model in a model directory. CheckpointError says what is wrong with the directory."""
+    """Returns the Model in a model directory. CheckpointError says what is wrong with the
+    directory.
+    """
     files = read_files(pathlib.Path(folder))
     if files.own_config is None:
         raise CheckpointError(f'{folder}: has no config.textproto')
@@ -108,7 +112,7 @@ def read_model(folder):
 
 
 def open_model(found):
-    """The Model of an OpenWeights."""
+    """Returns the Model of an OpenWeights."""
     check_finite(found.tensors)
     config = Config(task=found.network.task, family=found.family,
                     activation=found.fields.get('activation', ''),

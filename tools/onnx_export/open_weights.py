@@ -35,7 +35,7 @@ def _logits(g, x, weights):
 # MambaOut.
 
 def _mambaout_block(g, x, block, activate):
-    """A block on x [N,H,W,C]."""
+    """Adds a MambaOut block on x [N,H,W,C]."""
     hidden, conv = block.take('fc2.weight').shape[1], len(block.take('conv.weight'))
     y = g.linear(g.layer_norm(x, block.sub('norm'), 1e-6), block.sub('fc1'))
     gate, inner, c = g.op('Split', y, [hidden, hidden - conv, conv], outputs=3, axis=-1)
@@ -86,8 +86,8 @@ def _conv_norm(g, x, weights, stride=1, depthwise=False, relu=False):
 def _efficientvim_mixer(g, x, norm, mixer):
     """Normalises a map [N,C,H,W] and applies the mixer. Returns the new map and the hidden states
     [N,n,C]."""
-    # A has a number for each state. It is not added to dt, because the softmax over the pixels
-    # cancels it.
+    # A has one number for each state. It is not added to dt, because it would cancel out in the
+    # softmax over the pixels.
     width, states = len(norm.take('weight')), len(mixer.take('A'))
     height, side = g.size(x, 2), g.size(x, 3)
     v = g.reshape(g.layer_norm(_channels_last(g, x), norm), 0, -1, width)           # [N,L,C]
@@ -129,8 +129,9 @@ def _efficientvim_merge(g, x, merge):
 
 
 def _votes(weights, suffix):
-    """Returns (matrix, biases) of one classifier of all features. It is the sum of the four
-    classifiers, each multiplied by its share."""
+    """Returns (matrix, biases) of one classifier that reads all features. It is the sum of the four
+    classifiers, each multiplied by its weight.
+    """
     shares = np.exp(weights.take(f'weights{suffix}'))
     heads = [weights.sub(f'heads{suffix}.{i}') for i in range(4)]
     parts = [(head.take('weight') * share, head.take('bias') * share)
@@ -162,8 +163,9 @@ def efficientvim(graph, config, images):
 # VMamba.
 
 def _recurrence(g, decay, inputs, channels):
-    """h[t] = decay[t] * h[t-1] + inputs[t] along the tokens [N,L,channels]. The next state is not
-    an output of the loop, because ONNX Runtime 1.32 would compute it wrongly."""
+    """Computes h[t] = decay[t] * h[t-1] + inputs[t] along the tokens [N,L,channels]. The next state
+    is not an output of the loop, because ONNX Runtime 1.32 would compute it wrongly.
+    """
     h, a, b, ah, next_h, y = [g.name('step') for _ in range(6)]
     steps = [('Mul', [a, h], ah), ('Add', [ah, b], next_h), ('Identity', [next_h], y)]
     body = helper.make_graph(
@@ -176,8 +178,9 @@ def _recurrence(g, decay, inputs, channels):
 
 
 def _cross_scan(g, u, op):
-    """Scans u [N,H,W,D] in four orders and adds the results up pixel by pixel. The channels of all
-    four scans run in one loop."""
+    """Scans u [N,H,W,D] in four orders and adds up the results of each pixel. One loop scans the
+    channels of all four orders.
+    """
     x_proj, dt_projs = op.take('x_proj_weight'), op.take('dt_projs_weight')
     D, R, biases = x_proj.shape[2], dt_projs.shape[2], op.take('dt_projs_bias')
     A, Ds = -np.exp(op.take('A_logs')).reshape(DIRECTIONS, D), op.take('Ds').reshape(DIRECTIONS, D)
@@ -200,7 +203,7 @@ def _cross_scan(g, u, op):
 
 
 def _vmamba_block(g, x, block):
-    """A block on x [N,H,W,C]."""
+    """Adds a VMamba block on x [N,H,W,C]."""
     op, mlp = block.sub('op'), block.sub('mlp')
     u = g.linear(g.layer_norm(x, block.sub('norm')), op.sub('in_proj'), bias=False)
     u = _channels_last(g, g.silu(_depthwise(g, _channels_first(g, u), op.sub('conv2d'))))

@@ -24,7 +24,7 @@ WEIGHTS = 'model.safetensors'
 
 
 def mean(first, second):
-    """The mean of two dictionaries of tensors, in the first one's types."""
+    """Returns the mean of two dictionaries of tensors, in the first one's types."""
     for name in sorted(first.keys() ^ second.keys()):
         raise UserError(f'{name}: expected in both models, is in one')
     result = {}
@@ -38,7 +38,7 @@ def mean(first, second):
 
 
 def with_weights(config, data):
-    """The text of a config.textproto, with the size and the checksum of these weights."""
+    """Returns the text of a config.textproto, with the size and the checksum of the file `data`."""
     config = re.sub(r'(?m)^(\s*size_bytes: )\d+', rf'\g<1>{len(data)}', config)
     return re.sub(r'(?m)^(\s*sha256: )"[0-9a-f]*"',
                   rf'\g<1>"{hashlib.sha256(data).hexdigest()}"', config)
@@ -56,7 +56,7 @@ def average(folders, out):
     shutil.copytree(folders[0], out)
     safetensors.torch.save_file(weights, out / WEIGHTS)
     config = out / 'config.textproto'
-    if config.exists():  # The layout of public weights has none.
+    if config.exists():  # Public weights have no such file.
         config.write_text(with_weights(config.read_text(), (out / WEIGHTS).read_bytes()))
 
 

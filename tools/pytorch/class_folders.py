@@ -21,13 +21,15 @@ TEST = ('test', 'testing')
 class ClassFolders:
     folder: object   # The folder that has the classes to learn from.
     labels: list
-    train: list      # (path, class) of each picture, by class.
-    held_out: list   # (path, class) of each, or None: hold out every fifth picture.
+    train: list  # (path, class) of each picture.
+    held_out: list  # The same, or None: every fifth picture is held out.
     notes: list      # Lines to print.
 
 
 def classes_in(folder, notes):
-    """The folders of the classes. Appends a line about ignored folders to `notes`."""
+    """Returns the folders of the classes. If folders are ignored, appends a line about them to
+    `notes`.
+    """
     found, passed_over = visible(folder)
     if passed_over:
         notes.append(f'{folder}: passed over: {", ".join(passed_over)} (no pictures)')
@@ -35,8 +37,10 @@ def classes_in(folder, notes):
 
 
 def _splits(folder):
-    """Returns (folder to learn from, folder held out or None), or None if `folder` itself has
-    classes. A folder "train" that has pictures is a class, because a train is also a vehicle."""
+    """Returns (folder for training, folder for validation or None), or None if the classes are in
+    `folder` itself. A folder "train" that contains pictures is a class, because a train is also a
+    vehicle.
+    """
     found = {}
     for path in visible(folder)[0]:
         for kind in (TRAIN, VALIDATION):
@@ -59,7 +63,7 @@ def _pictures(folders, labels, notes):
 
 
 def open_folders(folder):
-    """The ClassFolders of a folder of data."""
+    """Returns the ClassFolders of a folder of data."""
     notes, splits = [], _splits(folder)
     train, held_out = splits or (folder, None)
     if splits:
@@ -82,7 +86,7 @@ def open_folders(folder):
 
 
 def too_few(folder, count, least):
-    """The error for a class with fewer pictures than are needed."""
+    """Returns the error for a class with fewer pictures than are needed."""
     left = others(folder)
     return UserError(f'{folder}: {count} pictures that can be read, expected at least {least}' +
                      (f'; it has {left}: {TAKEN}' if left else ''))

@@ -49,14 +49,14 @@ class Start:
     family: str = ''  # mambaout, efficientvim or vmamba; empty: a network of sf_mamba.py.
 
     def arrays(self):
-        """The weights as float32 arrays by name. Raises an error if one is not finite."""
+        """Returns the weights as float32 arrays by name. Raises an error if one is not finite."""
         check_finite(self.tensors)
         return {name: np.array(convert(tensor.array(), tensor.dtype, 'F32'))
                 for name, tensor in self.tensors.items()}
 
 
 def _open(path, variant):
-    """The Opened of `path`. Raises an error if it has another network than `variant`."""
+    """Returns the Opened of `path`. Raises an error if it has another network than `variant`."""
     if variant is None:
         return open_checkpoint(path)
     opened = open_checkpoint(path, variant=variant)
@@ -73,7 +73,9 @@ def _open(path, variant):
 
 
 def _same(found, variant):
-    """Whether two names mean the same network and the same size of pictures, as b and b_21k do."""
+    """Returns whether two names mean the same network and the same size of pictures, as b and b_21k
+    do.
+    """
     if found == CUSTOM:
         return False
     row, wanted = find_row(found)[0], find_row(variant)[0]
@@ -122,7 +124,7 @@ def _numbers(opened, known):
 
 
 def open_start(path, variant=None, known=()):
-    """The Start of a checkpoint of any layout that the converter takes.
+    """Returns the Start of a checkpoint of any layout that the converter takes.
 
     `variant` names the network if nothing in the checkpoint does. If the checkpoint says something
     else, an error is raised. `known` are the fields of networks with a trunk, because their older
@@ -158,9 +160,10 @@ def open_start(path, variant=None, known=()):
 
 
 def facts_of(config, start, size):
-    """The facts about a network that its shapes do not tell. A checkpoint has them for open_start()
-    and for the converter. `config` is an sf_mamba.Config, or None for another family. `start` is
-    the Start of the training, or None."""
+    """Returns the facts about a network that its shapes do not tell. A checkpoint has them for
+    open_start() and for the converter. `config` is an sf_mamba.Config, or None for another family.
+    `start` is the Start of the training, or None.
+    """
     facts = dict(variant=start.variant if start else CUSTOM, input_size=size, crop_pct=1.0,
                  crop_mode='center', mean=tuple(start.mean if start else MEAN),
                  std=tuple(start.std if start else STD))

@@ -59,7 +59,7 @@ class Entry:
 
 
 def run_lengths(outline, size):
-    """The mask uint8 [H,W] of COCO's run lengths, which go down the columns."""
+    """Returns the mask uint8 [H,W] of COCO's run lengths, which go down the columns."""
     counts = outline['counts']
     counts = unpack(counts) if isinstance(counts, str) else counts
     values = np.arange(len(counts), dtype=np.uint8) % 2
@@ -67,9 +67,10 @@ def run_lengths(outline, size):
 
 
 def _size_of(image, path):
-    """The picture's size, from its header. Raises CocoError if the JSON has another size. If the
-    picture cannot be read, returns the JSON's size, because the picture is reported when it is
-    drawn."""
+    """Returns the picture's size, from its header. Raises CocoError if the JSON has another size.
+    If the picture cannot be read, returns the JSON's size, because the picture is reported when it
+    is drawn.
+    """
     try:
         size = shown_size(path)
     except ValueError:
@@ -81,8 +82,9 @@ def _size_of(image, path):
 
 
 def _entries(file, paths, labels, say):
-    """The Entries of a file whose pictures have these paths. Calls `say` with a line about
-    changes."""
+    """Returns the Entries of a file whose pictures have these paths. Calls `say` with a line about
+    changes.
+    """
     found = annotations.objects(file, lambda image: _size_of(image, paths[image.id]))
     note = found.note(file.path)
     if not found.found:

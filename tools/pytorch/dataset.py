@@ -13,14 +13,14 @@ from picture_files import HELD_OUT
 from pictures import PassedOver, read
 from user_errors import UserError, read_text
 
-MARGIN = 14     # Training pictures are larger than the model's input by this, in pixels.
+MARGIN = 14  # Training pictures are this many pixels larger than the model's input.
 
 
 class Composed:
-    """What models/recipe/make_pictures.py wrote. refresh() also finds files that were written
+    """The data that models/recipe/make_pictures.py wrote. refresh() finds files that were written
     later.
 
-    draw() returns maps in place of pictures.
+    draw() returns maps instead of pictures.
     """
 
     def __init__(self, folder):
@@ -40,7 +40,9 @@ class Composed:
         self.ordered = list(self.files.values())
 
     def taught(self, count):
-        """The features and classes of the first pictures, to fit the teacher's last layer."""
+        """Returns the features and classes of the first `count` pictures. The teacher's last layer
+        is fitted to them.
+        """
         classes = np.concatenate([file['classes'] for file in self.ordered])[:count]
         features = np.concatenate([file['features'] for file in self.ordered])[:count]
         return torch.from_numpy(features).float(), torch.from_numpy(classes)
@@ -104,7 +106,7 @@ class Folders:
 
 
 def open_data(folder, size):
-    """The pictures of `folder`. Their `credits` is the text of its CREDITS.md, or ''."""
+    """Returns the pictures of `folder`. Their `credits` is the text of its CREDITS.md, or ''."""
     folder = pathlib.Path(folder)
     composed = (folder / 'validation.npz').exists()
     data = Composed(folder) if composed else Folders(folder, size)

@@ -54,7 +54,7 @@ def _numbers(message, name, kind=float):
 
 
 def _heads_of(opened):
-    """The detector.Config of an Opened or OpenWeights that is a detector."""
+    """Returns the detector.Config of an Opened or OpenWeights that is a detector."""
     found, message = opened.network.detector, _config(opened).get('detector', [{}])[0]
     fields = dict(box_stds=tuple(_numbers(s, 'values') for s in message.get('box_stds', []))
                   or detector.Config.box_stds)
@@ -87,7 +87,7 @@ def _colours(opened):
 
 
 def whole_windows(long):
-    """The side of a window, in each stage, that holds the map of the largest picture."""
+    """Returns the side of a window, in each stage, that holds the map of the largest picture."""
     return math.ceil(long / 16), math.ceil(long / 32)
 
 
@@ -109,7 +109,7 @@ def _backbone(opened, windows):
 
 
 def _arrays(opened):
-    """All weights, as float32 arrays by name."""
+    """Returns all weights, as float32 arrays by name."""
     found = report.match(opened.state, expected_tensors(opened.network))
     if not found.loads:
         raise CheckpointError(f'not a {opened.variant}: {"; ".join(report.problems(found.rows))}')
@@ -151,9 +151,10 @@ def _of_backbone(arrays):
 
 
 def open_start(path, task, sides=None):
-    """The Start of a model to train for `task`, DETECTION or SEGMENTATION. If the model is for
-    another task, only its backbone is used, below new heads as in the default models. `sides`,
-    (short, long), replace the model's."""
+    """Returns the Start of a model to train for `task`, DETECTION or SEGMENTATION. If the model is
+    for another task, only its backbone is used, below new heads as in the default models. `sides`,
+    (short, long), replace the model's.
+    """
     found = open_weights.read_open_weights(path)
     if found:
         return _open_vmamba(found, task, sides)
@@ -187,9 +188,10 @@ def open_start(path, task, sides=None):
 
 
 def _class_rows(array, wanted, known, each):
-    """The rows of a layer for the classes `wanted`. A class that is known keeps its rows, and any
-    other class gets the mean of all rows. There are `each` rows per class, or for all classes
-    together. Other rows may follow."""
+    """Returns the rows of a layer for the classes `wanted`. A class that is known keeps its rows,
+    and any other class gets the mean of all rows. There are `each` rows per class, or for all
+    classes together. Other rows may follow.
+    """
     classes = array[:len(known) * each].reshape(len(known), each, *array.shape[1:]) \
         if len(array) >= len(known) * each else array.reshape(1, each, *array.shape[1:])
     mean = classes.mean(axis=0)

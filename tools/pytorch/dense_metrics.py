@@ -7,7 +7,7 @@ IOU = 0.5
 
 
 def box_iou(a, b):
-    """The IoU [n,m] of boxes [n,4] with boxes [m,4]."""
+    """Returns the IoU [n,m] of boxes [n,4] with boxes [m,4]."""
     low = np.maximum(a[:, None, :2], b[None, :, :2])
     high = np.minimum(a[:, None, 2:], b[None, :, 2:])
     both = np.prod((high - low).clip(0), axis=2)
@@ -16,7 +16,7 @@ def box_iou(a, b):
 
 
 def mask_iou(a, b):
-    """The IoU [n,m] of masks [n,H,W] with masks [m,H,W]."""
+    """Returns the IoU [n,m] of masks [n,H,W] with masks [m,H,W]."""
     a, b = (x.reshape(len(x), np.prod(x.shape[1:])).astype(np.float32) for x in (a, b))
     both = a @ b.T
     return both / np.maximum(a.sum(1)[:, None] + b.sum(1) - both, 1)
@@ -50,7 +50,7 @@ class Precision:
             self.rows[k] += zip(scores[mine].tolist(), right.tolist())
 
     def of_class(self, k):
-        """The AP50 of a class that has objects."""
+        """Returns the AP50 of a class that has objects."""
         rows = sorted(self.rows[k], key=lambda row: -row[0])
         right = np.cumsum([row[1] for row in rows])
         precision = right / np.arange(1, len(rows) + 1)
@@ -59,7 +59,7 @@ class Precision:
         return float(np.append(best, 0)[at].mean())
 
     def mean(self):
-        """The mean over the classes that have objects. None if there are no objects."""
+        """Returns the mean over the classes that have objects. None if there are no objects."""
         found = [self.of_class(k) for k in np.nonzero(self.objects)[0]]
         return float(np.mean(found)) if found else None
 
@@ -77,8 +77,9 @@ class MeanIou:
         self.counts += np.bincount(both, minlength=self.counts.size).reshape(self.counts.shape)
 
     def mean(self, taught):
-        """The mean over the classes in the mask `taught` [classes]. None if the right maps have no
-        pixel of these classes."""
+        """Returns the mean over the classes in the mask `taught` [classes]. None if the right maps
+        have no pixel of these classes.
+        """
         if not self.counts[taught].any():
             return None
         hit = self.counts.diagonal()

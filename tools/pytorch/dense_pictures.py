@@ -39,7 +39,7 @@ class Examples:
         return len(self.entries)
 
     def load(self, i):
-        """The picture and its target, or None if it cannot be decoded."""
+        """Returns the picture and its target, or None if it cannot be decoded."""
         if i in self.held or self.entries[i] is None:
             return self.held.get(i)
         found = self.entries[i].read(self.passed_over)
@@ -65,7 +65,7 @@ class Examples:
         return (drawn * count)[:count]
 
     def all(self, limit):
-        """The first `limit` pictures and targets."""
+        """Returns the first `limit` pictures and targets."""
         found = (self.load(i) for i in range(min(limit, len(self.entries))))
         return (pair for pair in found if pair)
 
@@ -93,7 +93,7 @@ def is_wide(picture):
 
 
 def fitted(size, short, long):
-    """The size, (width, height), to which the server resizes a picture."""
+    """Returns the size, (width, height), to which the server resizes a picture."""
     scale = min(long / max(size), short / min(size))
     return tuple(max(1, math.floor(side * scale + 0.5)) for side in size)
 
@@ -127,21 +127,22 @@ class Placement:
         return clipped.reshape(-1, 4).astype(np.float32), areas[0] / areas[1]
 
     def masks(self, objects, size):
-        """The masks, uint8 [n,H,W] {0, 1}, of objects in a picture of `size`."""
+        """Returns the masks, uint8 [n,H,W] {0, 1}, of objects in a picture of `size`."""
         warped = (self.warp(Image.fromarray(mask), corner=corner)
                   for mask, corner in (o.mask(size) for o in objects))
         return np.array(list(warped), np.uint8).reshape(-1, *self.size[::-1])
 
 
 def as_it_is_served(size, short, long):
-    """The Placement of a picture of `size` that fills its input."""
+    """Returns the Placement of a picture of `size` that fills its input."""
     new = fitted(size, short, long)
     return Placement(tuple(n / s for n, s in zip(new, size)), (0, 0), new)
 
 
 def by_chance(rng, size, short, long, canvas):
-    """A random Placement on `canvas`, in which the picture is scaled, moved, and perhaps
-    mirrored."""
+    """Returns a random Placement on `canvas`, in which the picture is scaled, moved, and perhaps
+    mirrored.
+    """
     low, high = np.log(SCALES)
     factor = np.exp(rng.uniform(low, high))
     scale = [factor * new / side for new, side in zip(fitted(size, short, long), size)]
@@ -153,12 +154,12 @@ def by_chance(rng, size, short, long, canvas):
 
 
 def seen(boxes, shares):
-    """The rows of the objects of which enough lies on the input."""
+    """Returns the rows of the objects of which enough lies on the input."""
     sides = (boxes[:, 2:] - boxes[:, :2]).min(axis=1, initial=np.inf)
     return np.nonzero((shares >= LEAST_VISIBLE) & (sides >= LEAST_SIDE))[0]
 
 
 def other_light(rng, picture):
-    """The picture, uint8 [H,W,3], in random other light and colours."""
+    """Returns the picture, uint8 [H,W,3], in random other light and colours."""
     gain = rng.uniform(0.8, 1.25) * rng.uniform(0.9, 1.1, 3)
     return np.clip(picture * gain + rng.uniform(-16, 16), 0, 255).astype(np.uint8)

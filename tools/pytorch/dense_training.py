@@ -27,12 +27,14 @@ HEAD_RATE, BACKBONE_RATE, WEIGHT_DECAY = 1e-3, 2e-4, 0.05
 
 
 def rate_of(name):
-    """The peak learning rate of a parameter. Layers that are trained already learn more slowly."""
+    """Returns the peak learning rate of a parameter. Layers that are trained already learn more
+    slowly.
+    """
     return BACKBONE_RATE if '.backbone.' in name and 'outnorm' not in name else HEAD_RATE
 
 
 def jaccard_loss(logits, class_maps):
-    """The Lovasz extension of 1 - IoU, averaged over the classes in the batch.
+    """Returns the Lovasz extension of 1 - IoU, averaged over the classes in the batch.
 
     logits is [N,C,h,w], and class_maps is [N,h,w]. Source: arXiv 1705.08790, section 3.
     """
@@ -43,7 +45,7 @@ def jaccard_loss(logits, class_maps):
         wanted = (classes == k).float()
         errors, order = (wanted - shares[:, k]).abs().sort(descending=True)
         wanted = wanted[order]
-        # 1 - IoU if the first n pixels, sorted by error, are wrong, for each n.
+        # Element n is 1 - IoU if the first n pixels are wrong. Pixels are sorted by their error.
         kept, strange = wanted.sum() - wanted.cumsum(0), (1 - wanted).cumsum(0)
         steps = 1 - kept / (wanted.sum() + strange)
         losses.append(errors @ torch.cat([steps[:1], steps.diff()]))
@@ -72,8 +74,9 @@ class Learner(torch.nn.Module):
         return F.pad(self.input(pixels), (0, wide, 0, high)), place
 
     def draw(self, rng, examples):
-        """A random batch. Returns ([(target, size, Placement)] of the pictures, all pixels uint8
-        [N,H,W,3])."""
+        """Draws a random batch. Returns ([(target, size, Placement)] of the pictures, all pixels
+        uint8 [N,H,W,3]).
+        """
         drawn = examples.draw(rng, BATCH)
         canvas = dense_pictures.padded(dense_pictures.fitted(drawn[0][0].size, *self.sides))
         places = [dense_pictures.by_chance(rng, picture.size, *self.sides, canvas)
@@ -134,7 +137,9 @@ def load(model, start, labels):
 
 
 def credits_of(args, start):
-    """The text of CREDITS.md, for the pictures and for the weights that training began with."""
+    """Returns the text of CREDITS.md, for the pictures and for the weights that training began
+    with.
+    """
     def own(folder):
         path = folder / 'CREDITS.md'
         return read_text(path) if path.exists() else ''
@@ -146,8 +151,9 @@ def credits_of(args, start):
 
 
 def summary(args, figures, held_out, notes):
-    """The text of the result: the figures of the held-out pictures, the ignored pictures, the
-    notes."""
+    """Returns the text of the result: the figures of the held-out pictures, the ignored pictures,
+    the notes.
+    """
     found = [f'{text} {figures[name]:.1%}' for name, text in FIGURES.items() if name in figures]
     lines = [f'{", ".join(found) or "nothing to measure"} of {min(len(held_out), HELD_OUT)} '
              'held-out pictures', *notes]

@@ -93,7 +93,7 @@ class TrainerTest(unittest.TestCase):
         return printed.getvalue()
 
     def json(self, change):
-        """A folder with the same pictures, whose annotations were changed by `change`."""
+        """Returns a folder with the same pictures, whose annotations were changed by `change`."""
         folder = self.folder / 'data'
         folder.mkdir()
         (folder / 'images').symlink_to(self.data / 'images')
@@ -262,7 +262,7 @@ class SegmenterTest(TrainerTest):
         self.assertEqual(start.labels, ['background', 'circle', 'cross', 'square', 'triangle'])
 
     def ade20k(self):
-        """The same pictures in ADE20K's layout, in both parts."""
+        """Returns the same pictures in ADE20K's layout, in both parts."""
         folder = self.folder / 'ade'
         for kind, source in (('images', 'images'), ('annotations', 'maps')):
             (folder / kind).mkdir(parents=True)

@@ -11,8 +11,8 @@ import torchvision
 import detector
 
 RPN_POSITIVE, RPN_NEGATIVE, RPN_SAMPLES = 0.7, 0.3, 256
-ROI_SAMPLES, ROI_SHARE = 64, 0.25  # The largest share of positive RoIs.
-# For each box stage, the IoU from which on a RoI shows an object, and the weight of the losses.
+ROI_SAMPLES, ROI_SHARE = 64, 0.25  # The largest fraction of positive RoIs.
+# For each box stage: the smallest IoU at which a RoI shows an object, and the weight of the losses.
 STAGE_IOUS, STAGE_WEIGHTS = (0.5, 0.6, 0.7), (1, 0.5, 0.25)
 MASK_SIDE = 28
 
@@ -121,8 +121,9 @@ def refine(config, stage, rois, scores, moves, shape, images):
 
 
 def detection_loss(heads, maps, batch):
-    """A dict of the losses of a batch on the backbone's maps. The batch has pictures [N,H,W,3]. For
-    each of them it has boxes [n,4], labels [n] and, with a mask head, masks [n,H,W]."""
+    """Returns a dict of the losses of a batch on the backbone's maps. The batch has pictures
+    [N,H,W,3]. For each of them it has boxes [n,4], labels [n] and, with a mask head, masks [n,H,W].
+    """
     config, shape = heads.config, batch['pictures'].shape[1:3]
     levels = heads.neck(maps)
     level_anchors = detector.anchors(config, [x.shape[2:] for x in levels])

@@ -46,7 +46,7 @@ class Config:
 # Boxes.
 
 def anchors(config, sizes):
-    """The anchors of each level, [h*w*ratios, 4], in the order y, x, ratio."""
+    """Returns the anchors of each level, [h*w*ratios, 4], in the order y, x, ratio."""
     result = []
     for stride, (h, w) in zip(STRIDES, sizes):
         side = config.anchor_scale * stride
@@ -59,7 +59,7 @@ def anchors(config, sizes):
 
 
 def encode(boxes, targets, stds):
-    """The deltas that take `boxes` to `targets`, both [n,4]."""
+    """Returns the deltas that take `boxes` to `targets`, both [n,4]."""
     sizes, wanted = boxes[:, 2:] - boxes[:, :2], targets[:, 2:] - targets[:, :2]
     shift = (targets[:, :2] + targets[:, 2:] - boxes[:, :2] - boxes[:, 2:]) / 2 / sizes
     return torch.cat([shift, torch.log(wanted / sizes)], dim=1) / torch.tensor(stds)
@@ -80,8 +80,9 @@ def decode(boxes, deltas, stds, shape):
 
 
 def grouped_nms(boxes, scores, groups, iou):
-    """The indices of the boxes that are kept, best first. The float32 shift is part of the
-    definition."""
+    """Returns the indices of the boxes that are kept, best first. The float32 shift is part of the
+    definition.
+    """
     if not len(boxes):
         return torch.empty(0, dtype=torch.int64)
     shift = groups.to(boxes) * (boxes.max() + 1)
@@ -205,8 +206,9 @@ class RoIHead(nn.Module):
         return [self.mask_head] if self.config.box_stages == 1 else list(self.mask_head)
 
     def extract(self, levels, rois, side):
-        """The features [n,channels,side,side] of RoIs [n,5]. Each RoI is read from the level for
-        its size."""
+        """Returns the features [n,channels,side,side] of RoIs [n,5]. Each RoI is read from the
+        level for its size.
+        """
         w, h = rois[:, 3] - rois[:, 1], rois[:, 4] - rois[:, 2]
         of = torch.floor(torch.log2(torch.sqrt(w * h) / self.config.finest_scale + 1e-6))
         of = of.clamp(0, 3).long()
@@ -247,7 +249,7 @@ class RoIHead(nn.Module):
         return boxes[keep], scores[keep], labels[keep]
 
     def masks(self, levels, rois, labels):
-        """The mask probabilities [n,28,28] of each RoI, for its label."""
+        """Returns the mask probabilities [n,28,28] of each RoI, for its label."""
         x = self.extract(levels, rois, self.config.mask_roi)
         rows = torch.arange(len(rois))
         return sum(head(x)[rows, labels].sigmoid() for head in self.mask_heads()) / \

@@ -24,7 +24,7 @@ def unit_noise(key, shape):
 
 
 def deterministic_value(key, shape):
-    """The test value of the tensor `key`; the first matching rule counts."""
+    """Returns the test value of the tensor `key`; the first matching rule counts."""
     if key.endswith('num_batches_tracked'):
         return torch.zeros(shape, dtype=torch.int64)
     u = unit_noise(key, shape)

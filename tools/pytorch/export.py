@@ -86,7 +86,7 @@ def half(tensors):
 
 
 def backbone_text(model):
-    """The message `backbone` for the arguments of pyramid.make_backbone()."""
+    """Returns the message `backbone` for the arguments of pyramid.make_backbone()."""
     if 'family' in model:
         fields = {name: value for name, value in model.items() if name != 'family'}
         return message('backbone', [
@@ -103,7 +103,8 @@ def backbone_text(model):
 
 
 def config_text(task, model, classes, settings, weights):
-    """The text of config.textproto for a `model` of configs.py and the file of its weights."""
+    """Returns the text of config.textproto for a `model` of configs.py and the file of its weights.
+    """
     data = weights.read_bytes()
     return CONFIG.format(
         task=task, backbone=backbone_text(model), classes=classes, settings=settings,
@@ -115,7 +116,7 @@ def message(name, lines):
 
 
 def input_text(sides, mean=MEAN, std=STD):
-    """The message `input`. Pictures keep their ratio and are as large as `sides` allow."""
+    """Returns the message `input`. Pictures keep their ratio and are as large as `sides` allow."""
     lines = ['resize: KEEP_RATIO', *(f'{name}_side: {side}'
                                      for name, side in zip(('short', 'long'), sides))]
     for name, values, usual in (('mean', mean, MEAN), ('std', std, STD)):
@@ -125,8 +126,9 @@ def input_text(sides, mean=MEAN, std=STD):
 
 
 def detector_text(config):
-    """The message `detector`, with the fields of a detector.Config that differ from the server's
-    defaults."""
+    """Returns the message `detector`, with the fields of a detector.Config that differ from the
+    server's defaults.
+    """
     kind = ('CASCADE_MASK_RCNN' if config.box_stages > 1 else 'MASK_RCNN') \
         if config.mask_convs else 'FASTER_RCNN'
     lines = [] if config.box_stages > 1 and not config.mask_convs else [f'architecture: {kind}']
@@ -187,7 +189,7 @@ def write_photographs(out, model, depth, labels):
 
 
 def part(prefix, module):
-    """The tensors of a part of a model, with the prefix of this part."""
+    """Returns the tensors of a part of a model, with the prefix of this part."""
     return {prefix + key: value for key, value in module.state_dict().items()}
 
 

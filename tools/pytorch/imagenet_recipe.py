@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torchvision.transforms import InterpolationMode, v2
 
-EPOCHS, COOLDOWN = 310, 10   # [M]: a cosine, then epochs at the lowest rate. [P]: 300 epochs.
+EPOCHS, COOLDOWN = 310, 10  # [M]: a cosine, then epochs at the lowest rate. [P]: 300.
 BATCH = 4096                 # [P]. [M]: 128 per GPU.
 RATE, FIRST_RATE, LEAST_RATE = 5e-3, 1e-6, 5e-6  # [M], for that batch.
 HORIZON = 5000               # [M]: weights averaged with a decay of 0.9998 per step.
@@ -43,8 +43,9 @@ RECIPES = {'T': Recipe(20, 0.05, 0.2, 0.5, 0.25),   # [M]
 
 
 def schedule(recipe):
-    """Returns the share of the peak rate as a function of the progress in 0..1. A training with
-    fewer epochs shortens all phases equally."""
+    """Returns a function from the progress of a training, in 0..1, to the fraction of the peak
+    learning rate. If there are fewer epochs, all phases are shortened equally.
+    """
     least, first = LEAST_RATE / RATE, FIRST_RATE / RATE
 
     def share(progress):
@@ -79,6 +80,8 @@ def erase(pictures):
 
 
 def mesa_loss(logits, averaged):
-    """MESA (arXiv 2205.14083): the distance from the answers that the averaged weights give."""
+    """Computes the loss of MESA (arXiv 2205.14083): the distance from the answers that the averaged
+    weights give.
+    """
     return MESA_SCALE * F.kl_div((logits / TEMPERATURE).log_softmax(1),
                                  (averaged / TEMPERATURE).softmax(1), reduction='batchmean')

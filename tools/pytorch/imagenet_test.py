@@ -78,7 +78,7 @@ class TorchrunTest(unittest.TestCase):
 
 class DataTest(unittest.TestCase):
     def order(self, **changed):
-        """The keys (epoch, number) of all parts of the first eight steps."""
+        """Returns the keys (epoch, number) of all parts of the first eight steps."""
         fields = {**dict(count=10, batch=8, part=2, seed=3), **changed}
         parts = fields['batch'] // fields['part'] // fields.get('processes', 1)
         return [key for part, _ in zip(imagenet_data.Order(**fields), range(8 * parts))

@@ -4,9 +4,10 @@ import torch
 
 
 class Lamb(torch.optim.Optimizer):
-    """Is used like AdamW. If the norm of all gradients together is above 1, they are first scaled
-    to norm 1. Only parameters that decay have their steps scaled to their norm. This is timm's
-    Lamb, with which MambaVision was trained."""
+    """Used like AdamW. If the norm of all gradients together is above 1, they are first scaled to
+    norm 1. Steps are scaled to the norm of their parameter only for parameters with weight decay.
+    This is timm's Lamb, with which MambaVision was trained.
+    """
 
     def __init__(self, groups, betas=(0.9, 0.999), eps=1e-8):
         super().__init__(groups, dict(lr=1e-3, betas=betas, eps=eps, weight_decay=0.0))

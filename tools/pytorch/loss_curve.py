@@ -25,7 +25,7 @@ def font(size):
 
 
 def ticks(top, count=5):
-    """Round numbers from 0 to `top` or a little more, about `count` of them."""
+    """Returns round numbers from 0 to `top` or a little more, about `count` of them."""
     step = 10.0 ** math.floor(math.log10(top / count))
     step *= next((m for m in (1, 2, 5) if top / (step * m) <= count), 10)
     return [i * step for i in range(math.ceil(top / step - 1e-9) + 1)]

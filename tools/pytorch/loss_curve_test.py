@@ -23,7 +23,7 @@ def drawn(curves):
 
 
 def heights(picture, colour, x):
-    """The rows in which a column of the picture has a curve's colour."""
+    """Returns the rows in which a column of the picture has a curve's colour."""
     return np.flatnonzero((picture[:, x] == colour).all(-1))
 
 
@@ -34,7 +34,7 @@ class LossCurveTest(unittest.TestCase):
         middle = (loss_curve.LEFT + loss_curve.WIDTH - loss_curve.RIGHT) // 2
         low, high = loss_curve.HEIGHT - loss_curve.BOTTOM, loss_curve.TOP
         rows = heights(picture, loss_curve.COLOURS[0], middle)
-        # 1.25 of 2 in the upper panel, and 0.5 of 1 in the lower panel.
+        # The loss is 1.25 of 2 in the upper panel, and the accuracy is 0.5 of 1 in the lower panel.
         for expected in (low + (high - low) * 1.25 / 2, loss_curve.HEIGHT + (low + high) / 2):
             self.assertLessEqual(abs(rows - expected).min(), 2)
 

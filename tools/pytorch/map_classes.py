@@ -14,8 +14,9 @@ IGNORE = 255  # A map's value for pixels that do not count.
 
 
 def labels_of(folder, counts):
-    """The names of the classes. `counts` comes from counts_of() for all maps. Raises an error if a
-    map has another class."""
+    """Returns the names of the classes. `counts` comes from counts_of() for all maps. Raises an
+    error if a map has another class.
+    """
     found = np.flatnonzero(sum(counts.values())[:IGNORE])
     if not found.size:
         raise UserError(f'{folder}: no pixel of the maps has a class: all are ignored')

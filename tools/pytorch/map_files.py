@@ -48,15 +48,17 @@ class Entry:
         return None if classes is None else (picture, Image.fromarray(classes))
 
     def classes(self, path):
-        """The map, uint8 [H,W], with 255 where no class counts."""
+        """Returns the map, uint8 [H,W], with 255 where no class counts."""
         stored = open_bytes(path)
         if self.zero_is_none:
             return np.where(stored == IGNORE, IGNORE, stored - np.uint8(1))
         return stored
 
     def counts(self):
-        """The number of pixels [256] of each class. Raises an error if map and picture differ in
-        size. Returns zeros if either cannot be decoded, because it is reported when it is drawn."""
+        """Returns the number of pixels [256] of each class. Raises an error if map and picture
+        differ in size. Returns zeros if either cannot be decoded, because it is reported when it is
+        drawn.
+        """
         check_kind(self.map)
         try:
             classes, size = self.classes(self.map), shown_size(self.path)
@@ -69,7 +71,9 @@ class Entry:
 
 
 def open_bytes(path):
-    """The map as uint8 [H,W]. Raises ValueError that names the file if it cannot be decoded."""
+    """Returns the map as uint8 [H,W]. Raises ValueError that names the file if it cannot be
+    decoded.
+    """
     try:
         with Image.open(path) as image:
             return np.array(image, np.uint8)

@@ -28,7 +28,7 @@ FIXTURES = pathlib.Path(__file__).parents[2] / 'tests/testing/testdata/open_weig
 CLASSIFIERS = ('mambaout_plain', 'mambaout_rw_gelu', 'mambaout_rw_silu', 'mambaout_original_names',
                'efficientvim', 'efficientvim_dist_odd', 'efficientvim_upstream', 'vmamba_s1',
                'vmamba_s2_odd', 'vmamba_hf', 'vmamba_old_names')
-# The numbers of parameters and of entries in the public files.
+# The number of parameters and the number of entries in each public file.
 SIZES = {
     'vmamba_t_s1l8': (30_249_064, 276), 'vmamba_t_s2l5': (30_705_832, 222),
     'vmamba_s_s2l15': (50_147_752, 402), 'vmamba_s_s1l20': (49_012_840, 492),
@@ -43,8 +43,8 @@ SIZES = {
     'mambaout_base_short_rw': (88_827_688, 330), 'mambaout_base_tall_rw': (86_481_448, 384),
     'mambaout_base_wide_rw': (94_448_104, 357), 'mambaout_base_plus_rw': (101_656_552, 384),
     'test_mambaout': (447_560, 78)}
-# With deterministic weights and an image of 224x224: the first five logits, and the class of the
-# largest.
+# The first five logits and the class of the largest logit. The weights are deterministic, and the
+# image has 224x224 pixels.
 LOGITS = {
     'vmamba_t_s1l8': ([-0.736593, -0.275811, -0.700282, 1.355943, 0.821716], 527),
     'efficientvim_m1_dist': ([-0.154200, 0.026636, 0.139060, -0.284573, -0.245580], 751),
@@ -52,13 +52,13 @@ LOGITS = {
 
 
 def all_rows():
-    """(family, variant, fields) of each public network."""
+    """Returns (family, variant, fields) of each public network."""
     return [(family, name, row.fields) for family, rows in ROWS.items()
             for name, row in rows.items()]
 
 
 def load(name):
-    """The network of a fixture, in double precision."""
+    """Returns the network of a fixture, in double precision."""
     state = read_state_dict(read_files(FIXTURES / f'{name}.safetensors').value)
     family = family_of(state.tensors.keys())
     tensors = own_names(family, state.tensors)
@@ -135,7 +135,7 @@ class FolderTest(unittest.TestCase):
         return self.folder / 'start'
 
     def timm_folder(self, variant):
-        """A folder with a variant of three classes."""
+        """Returns a folder with a variant of three classes."""
         torch.manual_seed(0)
         family = MAMBAOUT if 'mambaout' in variant else EFFICIENTVIM
         network = NETWORKS[family](3, **ROWS[family][variant].fields)

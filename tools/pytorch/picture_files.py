@@ -15,8 +15,9 @@ OTHERS = {'.gif': 'GIF', '.tif': 'TIFF', '.tiff': 'TIFF', '.heic': 'HEIC', '.hei
 
 
 def is_picture(path):
-    """Whether a file is accepted. It must not be hidden, and it must be a picture by its name or
-    its first bytes."""
+    """Returns whether a file is accepted. It must not be hidden, and it must be a picture by its
+    name or its first bytes.
+    """
     if path.name.startswith('.') or not path.is_file():
         return False
     if path.suffix.lower() in SUFFIXES:
@@ -28,12 +29,14 @@ def is_picture(path):
 
 
 def listed(folder):
-    """The pictures of a folder in the order of their names."""
+    """Returns the pictures of a folder in the order of their names."""
     return sorted(filter(is_picture, folder.iterdir()))
 
 
 def others(folder):
-    """The number of pictures of a folder in formats that are not accepted: '6 GIF files', or ''."""
+    """Returns the number of pictures of a folder in formats that are not accepted: '6 GIF files',
+    or ''.
+    """
     counts = collections.Counter(
         OTHERS[path.suffix.lower()] for path in folder.iterdir()
         if path.suffix.lower() in OTHERS and not path.name.startswith('.')

@@ -33,8 +33,9 @@ def orientation(image):
 
 
 def as_served(image):
-    """The picture in RGB as the server decodes it. It is rotated as its EXIF data say. 16-bit grey
-    is reduced to its high byte."""
+    """Returns the picture in RGB as the server decodes it. It is rotated as its EXIF data say.
+    16-bit grey is reduced to its high byte.
+    """
     image.load()  # A PNG's EXIF data may follow its pixels.
     turn = TURNS.get(orientation(image))
     # Pillow before 11 reads a PNG of 16-bit grey as mode I.
@@ -45,7 +46,7 @@ def as_served(image):
 
 
 def _has_late_exif(path):
-    """Whether a PNG has EXIF data. They may follow its pixels."""
+    """Returns whether a PNG has EXIF data. They may follow its pixels."""
     with open(path, 'rb') as file:
         file.seek(8)
         while len(head := file.read(8)) == 8:
@@ -57,8 +58,9 @@ def _has_late_exif(path):
 
 
 def shown_size(path):
-    """(width, height) of as_served() for a file, from its header. Raises ValueError like
-    open_rgb()."""
+    """Returns (width, height) of as_served() for a file, from its header. Raises ValueError like
+    open_rgb().
+    """
     def size_of(image):
         if image.format == 'PNG' and 'exif' not in image.info and _has_late_exif(path):
             image.load()

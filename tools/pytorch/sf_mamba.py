@@ -78,13 +78,13 @@ def make(variant, num_classes=1000, tokens='data', **overrides):
     return SFMamba(Config(num_classes=num_classes, tokens=tokens, **fields))
 
 
-# The scan: the recurrence h[t] = a[t] * h[t-1] + b[t] along the first axis, with h[-1] = 0.
+# The scan computes the recurrence h[t] = a[t] * h[t-1] + b[t] along the first axis, with h[-1] = 0.
 
 class LinearRecurrence(torch.autograd.Function):
     """The recurrence and its gradient, which is the same recurrence run backwards.
 
-    It is a loop over time with one fused multiply-add per step. For the backward pass it keeps h,
-    instead of autograd's graph of L nodes.
+    The recurrence is a loop over time with one fused multiply-add per step. It stores h for the
+    backward pass. This takes less memory than autograd's graph of L nodes.
     """
 
     @staticmethod
@@ -123,7 +123,9 @@ def selective_scan(u, dt, A, B, C, D, bias):
 
 
 def selective_scan_loop(u, dt, A, B, C, D, bias):
-    """The definition of the scan, token by token. `selective_scan` is tested against it."""
+    """Computes the scan token by token, as it is defined. Tests compare `selective_scan` with this
+    function.
+    """
     delta = F.softplus(dt + bias)
     h = u.new_zeros(u.shape[0], u.shape[2], A.shape[1])
     ys = []
@@ -379,7 +381,7 @@ class SFMamba(nn.Module):
         return self.run_stages(self.patch_embed(images), 0)
 
     def run_stages(self, x, first):
-        """The maps of the stages from `first` on. x is the input of stage `first`."""
+        """Returns the maps of the stages from `first` on. x is the input of stage `first`."""
         maps = []
         for level in self.levels[first:]:
             maps.append(level(x))

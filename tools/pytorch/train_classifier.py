@@ -37,8 +37,8 @@ PASSES = 90_000
 RATE, WEIGHT_DECAY = 1e-3, 0.05
 FINE_RATE = 1e-4  # For layers that are trained already, if no layers are frozen.
 SMOOTHING = 0.1
-# Distillation: the temperature of the teacher's answers, and the weights of the three parts of the
-# loss.
+# For distillation: the temperature of the teacher's answers, and the weights of the three parts of
+# the loss.
 TEMPERATURE, HARD, SOFT, FEATURES = 2.0, 0.5, 0.5, 1.0
 TEACHER_DECAY = 0.03
 
@@ -50,7 +50,7 @@ def normalise(pictures, mean=MEAN, std=STD):
 
 
 def predict(model, pictures, batch=64, mean=MEAN, std=STD):
-    """The logits [n,classes] of uint8 pictures [n,S,S,3]."""
+    """Returns the logits [n,classes] of uint8 pictures [n,S,S,3]."""
     model.eval()
     place = next(model.parameters()).device
     with torch.inference_mode():
@@ -125,15 +125,17 @@ class Student(torch.nn.Module):
             memory_format=torch.channels_last)
 
     def features(self, x):
-        """The features that the head classifies, from uint8 pictures or from the trunk's last
-        maps."""
+        """Returns the features that the head classifies, from uint8 pictures or from the trunk's
+        last maps.
+        """
         if x.dtype == torch.uint8:
             x = self.trunk(self.images(x))[-1]
         return self.model.pool(self.model.run_stages(x.float(), self.model.config.first)[-1])
 
     def losses(self, x, classes, answers):
-        """A dict of losses. `x` is pictures, or the trunk's last maps. `answers` is the teacher's
-        (features, logits), or None."""
+        """Returns a dict of losses. `x` is pictures, or the trunk's last maps. `answers` is the
+        teacher's (features, logits), or None.
+        """
         with training.precision(self.bf16):
             if self.trunk:
                 x = self.features(x)
@@ -183,7 +185,7 @@ def load_weights(model, start, classes):
 
 
 def make_model(start, classes, no_swap=False):
-    """The network to train, with the weights that it begins with."""
+    """Returns the network to train, with the weights that it begins with."""
     family = start.family if start else ''
     if family and no_swap:
         raise CheckpointError('--no_swap: its network has no tokens to swap')
@@ -207,12 +209,14 @@ def rate_of(model):
 
 
 def name_of(out):
-    """A name for the model of the run in this folder."""
+    """Returns a name for the model of the run in this folder."""
     return re.sub(r'[^a-z0-9_]+', '_', out.absolute().name.lower())
 
 
 def next_command(args):
-    """The proposal at the end of a run: to serve the model, or to make one from the checkpoint."""
+    """Returns the proposal at the end of a run: to serve the model, or to make one from the
+    checkpoint.
+    """
     tree = os.path.relpath(pathlib.Path(__file__).parents[2])
     if not args.export:
         return (f'a model of it: {tree}/tools/convert_checkpoint.py {args.out}/checkpoint.pt '
@@ -229,7 +233,7 @@ def next_command(args):
 
 
 def summary(args, figures, held_out, passed_over):
-    """The last lines of a run. `held_out` is the number of held-out pictures."""
+    """Returns the last lines of a run. `held_out` is the number of held-out pictures."""
     lines = [f'accuracy {figures["validation_top1"]:.1%} of {held_out} held-out '
              f'pictures (mean over classes {figures["class_mean"]:.1%})']
     if passed_over.count:

@@ -38,7 +38,7 @@ class Learner(dense_training.Learner):
     """A detector while it learns."""
 
     def batch(self, rng, examples):
-        """A random batch for detection_loss()."""
+        """Returns a random batch for detection_loss()."""
         drawn, pictures = self.draw(rng, examples)
         batch = dict(pictures=pictures, boxes=[], labels=[], masks=[])
         for objects, size, place in drawn:
@@ -57,7 +57,8 @@ class Learner(dense_training.Learner):
             return detection_loss(self.model, maps, batch)
 
     def measure(self, examples):
-        """The AP50 of boxes and, if there are any, of masks. Empty if there are no objects."""
+        """Returns the AP50 of boxes and, if there are any, of masks. Empty if there are no objects.
+        """
         config = self.model.config
         found = {kind: Precision(config.classes)
                  for kind in ('box', 'mask')[:2 if config.mask_convs else 1]}
@@ -83,8 +84,9 @@ def figures(learner, held_out):
 
 
 def masks_of(entries, config):
-    """The configuration. If an object has no mask, it is without masks, and the reason is
-    printed."""
+    """Returns the configuration. If an object has no mask, returns it without masks and prints the
+    reason.
+    """
     missing = sum(not o.outline for entry in entries for o in entry.objects)
     if config.mask_convs and missing:
         print(f'boxes alone: {missing} objects have no mask')

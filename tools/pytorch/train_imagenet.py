@@ -39,7 +39,7 @@ class Trainer:
         self.mean, self.std = (x.to(self.place).view(3, 1, 1) for x in (MEAN, STD))
 
     def losses(self, run, pictures, classes):
-        """A dict of losses. `pictures` is uint8 [n,3,S,S]."""
+        """Returns a dict of losses. `pictures` is uint8 [n,3,S,S]."""
         x = (pictures.to(self.place).float() / 255 - self.mean) / self.std
         x, shares = self.mix(recipes.erase(x), classes.to(self.place))
         x = x.contiguous(memory_format=torch.channels_last)
@@ -55,7 +55,7 @@ class Trainer:
 
 
 def validate(model, data, batch, bf16):
-    """The figures of the held-out pictures."""
+    """Returns the figures of the held-out pictures."""
     logits, classes = [], []
     for pictures, answers in data.validation():
         with training.precision(bf16):

@@ -42,7 +42,7 @@ class Learner(dense_training.Learner):
         self.weights = weights  # The weight of each class in the loss; 0 if not taught.
 
     def batch(self, rng, examples):
-        """A random batch: pictures uint8 [N,H,W,3] and their maps [N,H,W]."""
+        """Returns a random batch: pictures uint8 [N,H,W,3] and their maps [N,H,W]."""
         drawn, pictures = self.draw(rng, examples)
         maps = [np.array(place.warp(target, IGNORE)) for target, _, place in drawn]
         return pictures, torch.from_numpy(np.stack(maps))
@@ -58,7 +58,9 @@ class Learner(dense_training.Learner):
                     jaccard=dense_training.jaccard_loss(logits, maps))
 
     def measure(self, examples):
-        """The mean IoU over the classes that are taught. Empty if no pixel has one of these."""
+        """Returns the mean IoU over the classes that are taught. Empty if no pixel has one of
+        these.
+        """
         iou = MeanIou(self.model.decode_head.conv_seg.out_channels, IGNORE)
         for picture, target in examples.all(dense_training.HELD_OUT):
             images, place = self.served(picture)
@@ -77,8 +79,9 @@ def figures(learner, held_out):
 
 
 def weights_of(counts):
-    """The weight of each class in the loss, or 0 for a class without pixels. Rare classes have
-    larger weights, because most pixels are background."""
+    """Returns the weight of each class in the loss, or 0 for a class without pixels. Rare classes
+    have larger weights, because most pixels are background.
+    """
     taught = counts > 0
     weights = np.where(taught, np.maximum(counts, 1) ** POWER, 0)
     return torch.tensor(weights / weights[taught].mean(), dtype=torch.float32)

@@ -30,7 +30,7 @@ from user_errors import UserError, check_writable, number
 
 WARMUP = 0.03
 CLIP = 5.0
-# Suffixes of parameters without weight decay: the parameters of scans, and EfficientViM's shares
+# Parameters with these suffixes have no weight decay: the parameters of scans, and EfficientViM's
 # `alpha`.
 KEPT = ('A_log', 'A_logs', 'dt_projs_bias', 'alpha')
 PATIENCE = datetime.timedelta(hours=2)  # How long processes wait while one of them validates.
@@ -98,14 +98,18 @@ def parameter_groups(model, rate, weight_decay, rate_of=None):
 
 
 def share_at(progress):
-    """The share of the peak rate: a short rise, then a cosine to nearly 0."""
+    """Returns the fraction of the peak learning rate. It rises for a short time, then falls like a
+    cosine to nearly 0.
+    """
     if progress < WARMUP:
         return progress / WARMUP
     return 0.5 * (1 + math.cos(math.pi * (progress - WARMUP) / (1 - WARMUP))) + 1e-3
 
 
 def average_weights(horizon):
-    """A moving average over about `horizon` steps, which forgets its first steps sooner."""
+    """Returns a function that averages weights over about `horizon` steps. At the beginning, it
+    averages over fewer steps, so that the first weights are soon forgotten.
+    """
     def average(averaged, current, count):
         decay = min(1 - 1 / horizon, (1 + count) / (10 + count))
         get_ema_multi_avg_fn(decay)(averaged, current, count)

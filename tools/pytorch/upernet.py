@@ -59,7 +59,7 @@ def class_map(logits, input_size, picture_size):
 
 
 def windows_of(size, crop, stride):
-    """(y1, x1, y2, x2) of each window over a picture of `size`, row by row.
+    """Returns (y1, x1, y2, x2) of each window over a picture of `size`, row by row.
 
     All arguments are (height, width). The last window of a row or a column is moved inwards, and no
     window is larger than the picture, as in mmsegmentation's mode "slide".
@@ -72,7 +72,7 @@ def windows_of(size, crop, stride):
 
 
 def slide(logits_of, size, crop, stride):
-    """The mean logits [N,C,H,W] of the windows over a picture of `size`.
+    """Returns the mean logits [N,C,H,W] of the windows over a picture of `size`.
 
     `logits_of` takes a window of windows_of() and returns its logits [N,C,h,w].
     """

@@ -22,8 +22,9 @@ class UserError(ValueError):
 
 
 def number(kind, least=None):
-    """A type for argparse's arguments: a number of `kind`, at least `least`. Without `least`, above
-    0."""
+    """Returns a type for argparse's arguments: a number of `kind`, at least `least`. Without
+    `least`, above 0.
+    """
     def read(text):
         value = kind(text)
         if not (value > 0 if least is None else value >= least):
@@ -35,7 +36,7 @@ def number(kind, least=None):
 
 
 def read_text(path):
-    """The text of a UTF-8 file."""
+    """Returns the text of a UTF-8 file."""
     try:
         return path.read_text(encoding='utf-8')
     except UnicodeDecodeError as error:
@@ -43,7 +44,7 @@ def read_text(path):
 
 
 def message(error):
-    """The line for an exception, or None if it is a bug."""
+    """Returns the line for an exception, or None if it is a bug."""
     if isinstance(error, OSError):
         place = f'{error.filename}: ' if error.filename is not None else ''
         return place + (error.strerror or str(error))

@@ -18,7 +18,7 @@ DIRECTIONS = 4
 
 
 def scan_orders(height, width, device=None):
-    """The four orders of a map's pixels: by rows, by columns, and both in reverse."""
+    """Returns the four orders of a map's pixels: by rows, by columns, and both in reverse."""
     rows = torch.arange(height * width, device=device)
     columns = rows.view(height, width).T.flatten()
     return rows, columns, rows.flip(0), columns.flip(0)
@@ -51,7 +51,8 @@ class SS2D(nn.Module):
         return self.out_proj(self.out_norm(y).unflatten(1, size))
 
     def scan(self, k, u, order):
-        """The scan of u [N,L,D] in direction k, which reads the pixels in this order."""
+        """Scans u [N,L,D] in direction k, which reads the pixels in this order. Returns the result.
+        """
         u = u[:, order]
         dt, B, C = F.linear(u, self.x_proj_weight[k]).split([self.rank, 1, 1], dim=-1)
         A = -torch.exp(self.A_logs).unflatten(0, (DIRECTIONS, -1))
@@ -77,8 +78,9 @@ class Block(nn.Module):
 
 
 def numbered(layers):
-    """A Sequential with gaps in its numbers, at which the authors' Sequential has layers without
-    weights."""
+    """Returns a Sequential with gaps in its numbers, at which the authors' Sequential has layers
+    without weights.
+    """
     return nn.Sequential(collections.OrderedDict((str(i), layer) for i, layer in layers.items()))
 
 
