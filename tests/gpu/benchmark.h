@@ -17,20 +17,21 @@ namespace sfmamba {
 // Called with a line of JSON for each measurement.
 using WriteLine = std::function<void(const std::string& line)>;
 
-// In this header, `tiny` selects minimal sizes, for rehearsals whose figures
-// are meaningless.
+// If `tiny`, the following functions use minimal sizes. This is for rehearsals,
+// whose figures are meaningless.
 
 // Describes the first GPU and measures its copy bandwidth.
 absl::StatusOr<Setting> ReadSetting(bool tiny);
 // Reads the GPU's clocks. Returns zeros if there is no nvidia-smi.
 Clocks ReadClocks();
 
-// Measures each case on the first GPU. Writes each plan of ScanCase::kPaper,
-// and the fastest plan of each kernel for other groups.
+// Measures each case on the first GPU. For cases of ScanCase::kPaper, writes a
+// line for each plan. For other cases, writes a line for the fastest plan of
+// each kernel.
 absl::Status MeasureScans(const std::vector<ScanCase>& cases,
                           const Setting& setting, const WriteLine& write);
 
-// Measures the reproduction of the paper's bucketed block scan on the cases of
+// Measures our reproduction of the paper's bucketed block scan on the cases of
 // ScanCase::kPaper, with each B1.
 absl::Status MeasureBucketScans(const std::vector<ScanCase>& cases,
                                 const Setting& setting, const WriteLine& write);
@@ -40,32 +41,33 @@ absl::Status MeasurePasses(const Setting& setting, bool tiny,
                            const WriteLine& write);
 
 struct EngineOptions {
-  // The options to load models with, including the scan plans if there are any.
+  // The options for loading models, including the scan plans if there are any.
   model::ModelOptions device;
   // The duration of each measurement. There are two per case.
   absl::Duration duration = absl::Seconds(1);
-  // The duration of a graph's replays without pauses, of one context and of all
-  // at once; zero leaves both out.
+  // How long a graph is replayed without pauses, first by one context and then
+  // by all at once. Zero skips both.
   absl::Duration sustained = absl::ZeroDuration();
-  // All models are measured in turn this many times: what a card does moves by
-  // several percent within minutes, so only neighbours can be compared.
+  // The number of rounds. Each round measures all models. A GPU's speed changes
+  // by several percent within minutes, so only measurements of the same round
+  // can be compared.
   int rounds = 1;
   bool tiny = false;
 };
 
-// Measures each model with one caller and with a caller for each context, after
-// warming up the contexts. If a case does not fit into memory, its figure's
-// note says so.
+// Measures each model with one caller, and with one caller for each context.
+// The contexts are warmed up before. If a case does not fit into memory, the
+// note of its figure says so.
 void MeasureEngines(const std::vector<EngineCase>& cases,
                     const EngineOptions& options, const Setting& setting,
                     const WriteLine& write);
 
-// Runs one batch without a graph, after warming up, between StartProfiler() and
+// Warms up, then runs one batch without a graph between StartProfiler() and
 // StopProfiler().
 absl::Status RunOnce(const EngineCase& engine, const EngineOptions& options);
 
-// Measures scan plans on the first GPU, writes their table to `path`, and
-// writes a line of JSON for each shape.
+// Measures scan plans on the first GPU. Writes their table to `path`, and a
+// line of JSON for each shape.
 absl::Status Tune(const std::string& path, absl::Duration budget, bool tiny,
                   const Setting& setting, const WriteLine& write);
 

@@ -14,8 +14,8 @@ namespace {
 constexpr char kBucketScan[] =
     "our reproduction of the paper's bucketed block scan";
 
-// A scan's inputs, channel-major. Folded otherwise they are other sequences of
-// as random values.
+// The inputs of a scan in channel-major order. If the fold changes, the same
+// random values form other sequences.
 class BucketInputs {
  public:
   BucketInputs(int64_t tokens, int channels, int states)

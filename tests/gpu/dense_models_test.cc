@@ -1,5 +1,5 @@
-// Detectors, segmenters and the models that the repository ships, beside the
-// CPU's answers.
+// Compares detectors, segmenters and the default models on the GPU with the
+// answers of the CPU.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -24,14 +24,14 @@ namespace {
 struct Tolerance {
   double score, iou, mask, labels;
 
-  // At most 1 + N / one_of of N detections may differ.
+  // Of N detections, at most 1 + N / one_of may differ.
   size_t one_of;
 
   size_t missing(size_t all) const { return 1 + all / one_of; }
 };
 constexpr Tolerance kFp32 = {1e-3, 0.99, 0.01, 0.001, 20};
-// Most detections of a picture without objects are near the threshold, and
-// their proposals close to each other.
+// In a picture without objects, most detections are near the threshold and
+// their proposals are close to each other. Therefore many may differ.
 constexpr Tolerance kHalf = {0.05, 0.8, 0.1, 0.02, 2};
 
 model::ModelConfig SmallDense(model::VisionTask task) {
@@ -48,7 +48,7 @@ model::ModelConfig SmallDense(model::VisionTask task) {
   return config;
 }
 
-// A picture of coloured squares on noise, as the model sees it.
+// Runs the model on a picture of coloured squares on noise.
 model::Result RunPicture(model::VisionModel& model, int height, int width) {
   constexpr int kSquare = 24;
   std::vector<uint8_t> pixels(height * width * 3);
@@ -69,7 +69,7 @@ model::Result RunPicture(model::VisionModel& model, int height, int width) {
   input.options = model::AskForAll(model.config().task);
   if (auto* const options =
           std::get_if<model::DetectionOptions>(&input.options)) {
-    options->score_threshold = 1e-5f;  // So that there are many.
+    options->score_threshold = 1e-5f;  // Gives many detections.
   }
   auto results = model::RunBatch(model, {input});
   EXPECT_TRUE(results.ok()) << results.status();
@@ -93,8 +93,9 @@ bool At(const base::Mask& mask, int x, int y) {
          mask.data[size_t{1} * y * mask.width + x] != 0;
 }
 
-// The picture's pixels in which the masks differ, as a part of the bounds of
-// both. Boxes that differ by half a pixel may have bounds of other sizes.
+// Returns the number of pixels in which the masks differ, divided by the pixels
+// of the bounds of both. Boxes that differ by half a pixel may have bounds of
+// different sizes.
 double MaskDifference(const model::Detection& a, const model::Detection& b) {
   const base::Mask own = PixelsOf(*a.mask), other = PixelsOf(*b.mask);
   const int left = std::min(own.left, other.left);
@@ -113,7 +114,7 @@ double MaskDifference(const model::Detection& a, const model::Detection& b) {
 void ExpectSame(const model::Detections& found, const model::Detections& wanted,
                 const Tolerance& tolerance) {
   ASSERT_GT(wanted.detections.size(), 0);
-  // Near a threshold a detection may come or go.
+  // A detection near the threshold may be missing on one of the devices.
   const size_t missing_most = tolerance.missing(wanted.detections.size());
   EXPECT_NEAR(found.detections.size(), wanted.detections.size(), missing_most);
   size_t missing = 0;
@@ -180,7 +181,7 @@ class GpuDenseTest : public testing::Test {
     if (!HasModelDevice()) GTEST_SKIP() << "no GPU";
   }
 
-  // Compares a model with random weights.
+  // Compares the answers of a model with random weights on both devices.
   static void ExpectTheCpusAnswer(const model::ModelConfig& config) {
     const auto cpu = model::VisionModel::Random(config, /*seed=*/1);
     const auto device =
@@ -199,9 +200,9 @@ TEST_F(GpuDenseTest, ASegmenterSeesWhatTheCpuSees) {
   ExpectTheCpusAnswer(SmallDense(model::VisionTask::kSegmentation));
 }
 
-// ---- The models of the folder models ----
+// ---- The default models, in the folder models/ ----
 
-// The settings of config.textproto, without those of a picture's size.
+// The settings of config.textproto, except the settings of the pictures' size.
 model::ModelConfig Lite0(model::VisionTask task, int classes,
                          std::array<int, 2> windows) {
   model::ModelConfig config = *model::VariantConfig("custom", task);
@@ -217,7 +218,7 @@ model::ModelConfig Lite0(model::VisionTask task, int classes,
 struct Shipped {
   const char* name;
   model::ModelConfig config;
-  int height, width;  // The picture's size.
+  int height, width;  // The size of the picture.
 };
 
 Shipped Everyday() {

@@ -12,7 +12,7 @@ double DeviceMib();
 // Frees the device memory that libtorch caches.
 void ReleaseCachedMemory();
 
-// A profiler that waits for these calls records the work between them.
+// Start and stop the recording of a profiler that waits for these calls.
 void StartProfiler();
 void StopProfiler();
 

@@ -24,7 +24,7 @@ bool kernels::HasDevice() {
   return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
 }
 
-// The default stream, which copies wait for.
+// Returns the default stream, for which copies wait.
 kernels::CudaStream kernels::TestStream() { return nullptr; }
 
 void kernels::WaitForDevice() {

@@ -21,10 +21,11 @@
 namespace sfmamba {
 namespace {
 
-// Calls that are measured at least, whatever the duration.
+// Returns the smallest number of calls to measure, even if they take longer
+// than the duration.
 int FewestCalls(bool tiny) { return tiny ? 1 : 3; }
 
-// The last recording of a graph that failed. Thread-safe.
+// Stores the error of the last graph that could not be recorded. Thread-safe.
 class FailedCapture {
  public:
   void Set(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_) {
@@ -41,9 +42,9 @@ class FailedCapture {
   std::string message_ ABSL_GUARDED_BY(mu_);
 };
 
-// Batches of pictures of noise in page-locked memory, as a server would hand
-// them over. No picture is in two of kBatches consecutive batches, nor twice in
-// one, so that no copy finds it in a cache. Thread-safe.
+// Batches of noise pictures in pinned memory, as in a server. No picture occurs
+// twice in a batch or in kBatches consecutive batches, so no cache contains it
+// when it is copied. Thread-safe.
 class Pictures {
  public:
   Pictures(const model::VisionModel& model, int count)
@@ -81,7 +82,7 @@ class Pictures {
   mutable std::atomic<size_t> next_{0};
 };
 
-// One thread for each of a model's contexts.
+// Has one thread for each of a model's contexts.
 using Threads = std::vector<std::unique_ptr<ContextThread>>;
 
 Threads MakeThreads(model::VisionModel& model) {
@@ -92,13 +93,13 @@ Threads MakeThreads(model::VisionModel& model) {
   return threads;
 }
 
-// Runs the next batch and drops its results.
+// Runs the next batch and ignores its results.
 absl::Status RunBatch(model::ExecutionContext& context,
                       const Pictures& pictures, model::RunInfo* info) {
   return context.Run(pictures.NextBatch(), info, [](const model::Result&) {});
 }
 
-// Fills in the times of one caller.
+// Measures with one caller and sets the times in the figure.
 absl::Status MeasureLatency(model::ExecutionContext& context,
                             const Pictures& pictures,
                             const EngineOptions& options,
@@ -174,8 +175,9 @@ absl::StatusOr<std::unique_ptr<model::VisionModel>> LoadModel(
       engine.Options(options.device, options.tiny));
 }
 
-// Warms each context, one after another, for each batch, the largest first, so
-// that no memory grows later. Says of each batch whether it fits.
+// Warms up each context with each batch size, one after another. The largest
+// size comes first, so that memory does not grow later. Returns for each size
+// whether it fits into memory.
 std::map<int, absl::Status> Prepare(const Threads& threads,
                                     absl::Span<const EngineCase> cases,
                                     bool tiny) {
@@ -198,12 +200,12 @@ std::map<int, absl::Status> Prepare(const Threads& threads,
   return prepared;
 }
 
-// Measures cases that share a model.
+// Measures cases that use the same model.
 void MeasureCases(absl::Span<const EngineCase> cases, int round,
                   EngineOptions options, const Setting& setting,
                   const WriteLine& write) {
   ReleaseCachedMemory();
-  FailedCapture failed;  // Outlives the model.
+  FailedCapture failed;  // Must outlive the model.
   options.device.capture_failed = [&](const absl::Status& status) {
     failed.Set(status);
   };

@@ -12,10 +12,11 @@
 namespace sfmamba {
 namespace {
 
-// The paper's 128 first.
+// The paper's batch size of 128 comes first.
 constexpr int kBatches[] = {128, 256, 32, 8, 1, 512, 64, 16, 4, 2};
 constexpr int kSides[] = {224, 448, 896, 1792, 3584};
-constexpr int kFirstClubSide = 896;  // Smaller maps have no 32 x 32 windows.
+// At smaller sides, maps have no 32 x 32 windows.
+constexpr int kFirstClubSide = 896;
 constexpr int kClubWindow = 32;
 constexpr int kTinyBatch = 2, kTinySide = 64;
 
@@ -48,7 +49,7 @@ bool Allows(const EngineFilter& filter, const EngineCase& engine) {
 }
 
 void AddBatches(std::vector<EngineCase>* cases) {
-  // Those that are compared stand beside each other.
+  // Variants that are compared with each other are neighbours.
   for (const char* variant :
        {"sf_mamba_t", "mamba_vision_t", "sf_mamba_s", "mamba_vision_s",
         "sf_mamba_b", "mamba_vision_b"}) {

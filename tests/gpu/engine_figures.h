@@ -12,7 +12,7 @@
 
 namespace sfmamba {
 
-// A whole model to be measured.
+// A measurement of a whole model.
 struct EngineCase {
   enum Group {
     // Batch sizes, at 224 x 224 pixels.
@@ -32,13 +32,14 @@ struct EngineCase {
   int fold_rows = 0;  // B1; 0 lets the engine choose.
   int slots = 2;
 
-  // Return the configuration and the options to load the case with. `device`
-  // holds the options of the device. A tiny case has the same name and minimal
-  // layers, for rehearsals without a GPU.
+  // Return the configuration and the options for loading the case. `device`
+  // contains the options of the device. If `tiny`, the model has minimal layers
+  // and the same name, for rehearsals without a GPU.
   model::ModelConfig Config(bool tiny = false) const;
   model::ModelOptions Options(model::ModelOptions device,
                               bool tiny = false) const;
-  // Returns the number of images that are run for `batch`.
+  // Returns the number of images that are really run. In a tiny case, it is
+  // less than `batch`.
   int RunBatch(bool tiny) const;
 };
 
@@ -58,31 +59,33 @@ std::vector<EngineCase> EngineCases(const EngineFilter& filter = {});
 // Returns whether the cases can be measured on the same loaded model.
 bool SameModel(const EngineCase& a, const EngineCase& b);
 
-// Parses "VARIANT,PRECISION,BATCH". INVALID_ARGUMENT that says what is wrong.
+// Parses "VARIANT,PRECISION,BATCH". If this fails, returns INVALID_ARGUMENT
+// with the reason.
 absl::StatusOr<EngineCase> ParseEngineCase(const std::string& text);
 
 struct EngineFigure {
   EngineCase engine;
-  bool tuned = false;  // Whether measured scan plans were used.
-  // Measured with a caller for each context.
+  bool tuned = false;  // Whether measured scan plans are used.
+  // The rate with one caller for each context.
   double images_per_second = 0;
   // The milliseconds of a batch with one caller, from pixels to results.
   kernels::Quantiles ms;
-  // The network's part of these, by the GPU's clock.
+  // The milliseconds that the network takes of this, measured by the GPU's
+  // clock.
   kernels::Quantiles device_ms;
-  // The milliseconds of one of many replays of the network's graph, which
-  // follow each other without pauses, as under a server's full load; 0: not
-  // measured.
+  // The milliseconds per replay if the network's graph is replayed many times
+  // without pauses, as under a server's full load. 0 if not measured.
   double sustained_ms = 0;
-  // All contexts replay their graphs at once, so that the passes overlap.
+  // The rate if all contexts replay their graphs at once, so that the replays
+  // overlap.
   double overlapped_images_per_second = 0;
   Clocks sustained_clocks;  // In the middle of the replays of one context.
   int padded_images = 0;
-  int round = 1;           // Counts the turns in which models are measured.
-  Clocks clocks;           // While a caller for each context runs batches.
-  double mib = 0;          // Device memory in use during the measurement.
-  std::string note;        // Why there is no figure: "OOM" or an error.
-  std::string uncaptured;  // Why a graph could not be recorded.
+  int round = 1;     // The number of the round.
+  Clocks clocks;     // While a caller for each context runs batches.
+  double mib = 0;    // Device memory in use during the measurement.
+  std::string note;  // The reason for a missing figure: "OOM" or an error.
+  std::string uncaptured;  // The reason why a graph was not recorded.
 };
 
 // Returns one line without the line break.

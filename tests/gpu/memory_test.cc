@@ -31,7 +31,8 @@ double FreeMib() {
   return double(available) / (1 << 20);
 }
 
-// A model's contexts give back graphs, buffers and the workspaces of libraries.
+// When a model is unloaded, its contexts must free their graphs, their buffers
+// and the workspaces of libraries.
 TEST(GpuMemoryTest, LoadingAndUnloadingLeavesNothing) {
   if (!kernels::HasDevice()) GTEST_SKIP() << "no GPU";
   constexpr int kLoads = 20;
@@ -47,13 +48,14 @@ TEST(GpuMemoryTest, LoadingAndUnloadingLeavesNothing) {
     }
     const double free = FreeMib();
     std::printf("load %d: %.0f MiB free\n", i, free);
-    // Libraries keep what the first load makes until the process ends.
+    // What libraries allocate in the first load stays allocated until the
+    // process ends.
     if (i == 1) first = free;
   }
   EXPECT_GE(FreeMib(), first - kToleranceMib);
 }
 
-// libtorch gives no memory back while a graph is recorded on the GPU.
+// libtorch frees no memory while a graph is recorded on the GPU.
 TEST(GpuMemoryTest, ContextsThatEndWhileOthersRecordGiveTheirMemoryBack) {
   if (!kernels::HasDevice()) GTEST_SKIP() << "no GPU";
   constexpr int kContexts = 50;
@@ -63,7 +65,8 @@ TEST(GpuMemoryTest, ContextsThatEndWhileOthersRecordGiveTheirMemoryBack) {
   const auto prepare = [&](int context, int images) {
     EXPECT_TRUE(model::MakeContext(*model, context)->Prepare(1, images).ok());
   };
-  // Libraries keep what the first contexts make until the process ends.
+  // What libraries allocate for the first contexts stays allocated until the
+  // process ends.
   for (const int context : {0, 1}) prepare(context, 16);
   const double first = FreeMib();
   std::atomic<bool> stop{false};
@@ -78,8 +81,8 @@ TEST(GpuMemoryTest, ContextsThatEndWhileOthersRecordGiveTheirMemoryBack) {
   EXPECT_GE(last, first - kToleranceMib);
 }
 
-// libtorch keeps the memory of graphs that have gone for later ones; a stream
-// that ends gives it back.
+// libtorch caches the memory of destroyed graphs for later graphs. It is freed
+// when the stream is destroyed.
 TEST(GpuMemoryTest, AFailedRecordingHarmsNoLaterOne) {
   if (!kernels::HasDevice()) GTEST_SKIP() << "no GPU";
   constexpr int kValues = 4 << 20;
@@ -92,7 +95,8 @@ TEST(GpuMemoryTest, AFailedRecordingHarmsNoLaterOne) {
       input.fill_(3);
       const auto failed = stream->Record(input, [](const at::Tensor& x) {
         const at::Tensor y = at::add(x, x);
-        // No thread may wait for a stream that is recorded.
+        // A thread must not wait for a stream that is being recorded, so this
+        // recording fails.
         cudaStreamSynchronize(c10::cuda::getCurrentCUDAStream().stream());
         return y;
       });
@@ -113,8 +117,8 @@ TEST(GpuMemoryTest, AFailedRecordingHarmsNoLaterOne) {
   EXPECT_GE(last, first - kToleranceMib);
 }
 
-// Leaves the graph that is recorded with what no graph can be made executable
-// with: a handle for a condition that none of its nodes has.
+// Adds a conditional handle without a node to the graph that is being recorded.
+// Such a graph cannot be made executable.
 void SpoilRecordedGraph() {
   cudaStreamCaptureStatus status;
   cudaGraph_t graph = nullptr;
@@ -126,7 +130,7 @@ void SpoilRecordedGraph() {
   ASSERT_EQ(cudaGraphConditionalHandleCreate(&unused, graph), cudaSuccess);
 }
 
-// This happens where the GPU has no memory left for the graph itself.
+// The same happens if the GPU has no memory left for an executable graph.
 TEST(GpuMemoryTest, AGraphThatCannotBeMadeExecutableHarmsNoOtherOne) {
   if (!kernels::HasDevice()) GTEST_SKIP() << "no GPU";
   constexpr int kValues = 4 << 20;
@@ -148,7 +152,7 @@ TEST(GpuMemoryTest, AGraphThatCannotBeMadeExecutableHarmsNoOtherOne) {
     EXPECT_FALSE(failed.ok());
     const auto after = stream->Record(input, twice);
     ASSERT_TRUE(after.ok()) << after.status();
-    // Memory that is wrongly released is given to others at once.
+    // If memory was released by mistake, this new tensor gets it.
     c10::cuda::CUDACachingAllocator::emptyCache();
     const at::Tensor other = at::zeros({4 * kValues}, input.options());
     for (int run = 0; run < 2; ++run) {

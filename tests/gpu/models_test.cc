@@ -48,8 +48,10 @@ std::vector<float> OfImage(const std::vector<float>& logits, int images,
                             logits.begin() + (image + 1) * each);
 }
 
-// Expects each of the images within what half precision may change: the angle
-// between the logits, and the largest deviation in their standard deviations.
+// Expects that the logits of each image differ only as much as half precision
+// may change them. `cosine` is the least cosine of the angle between the
+// logits. `largest` is the largest deviation, in standard deviations of the
+// logits.
 void ExpectHalfPrecision(const std::vector<float>& logits,
                          const std::vector<float>& exact, int images,
                          double cosine = 0.9995, double largest = 0.05) {
@@ -64,7 +66,7 @@ void ExpectHalfPrecision(const std::vector<float>& logits,
   }
 }
 
-// Says the difference, before it may fail the test.
+// Prints the difference and then checks it.
 void ExpectClose(const std::vector<float>& logits,
                  const std::vector<float>& expected, double tolerance,
                  const std::string& what) {
@@ -133,14 +135,15 @@ INSTANTIATE_TEST_SUITE_P(All, GpuVariantsTest,
                            return std::string(info.param.variant);
                          });
 
-// ---- The CPU's answer at many shapes ----
+// ---- The CPU's answers at many shapes ----
 
 struct Shape {
-  // "small": SmallModel(); "lite", "lite32": LiteModel(), LiteStride32Model().
+  // "small" is SmallModel(), "lite" is LiteModel() and "lite32" is
+  // LiteStride32Model().
   const char* variant;
   int images, height, width;
   model::WindowMode windows = model::WindowMode::kFixed;
-  int attention_window = 0;  // Side in stages 3 and 4; 0: none.
+  int attention_window = 0;  // The side in stages 3 and 4, or 0.
 };
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape) {
@@ -205,8 +208,9 @@ TEST_P(GpuShapesTest, AgreesWithTheCpu) {
         model::Logits(*OnDevice(config, half), images);
     if (std::string(shape.variant) == "vim_t" &&
         half == model::Precision::kBFloat16) {
-      // 24 layers round the stream that they add to: on an H200 0.99938 and
-      // 0.11; in fp16, which rounds an eighth as coarsely, 0.999995 and 0.011.
+      // Each of 24 layers rounds the residual stream. On an H200, the cosine
+      // was 0.99938 and the deviation 0.11 in bf16. In fp16, which rounds eight
+      // times as finely, they were 0.999995 and 0.011.
       ExpectHalfPrecision(logits, exact, shape.images, 0.999, 0.2);
     } else {
       ExpectHalfPrecision(logits, exact, shape.images);
@@ -220,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(All, GpuShapesTest, testing::ValuesIn(kShapes),
                                   info.param.variant;
                          });
 
-// ---- Promises of VisionModel ----
+// ---- What VisionModel promises ----
 
 using GpuPromisesTest = GpuModelTest;
 
@@ -231,8 +235,8 @@ TEST_F(GpuPromisesTest, ANanOrInfinityStaysInItsImage) {
        {model::Precision::kFloat32, model::Precision::kBFloat16,
         model::Precision::kFloat16}) {
     const auto model = OnDevice(model::SmallModel(), precision);
-    // In each context libraries choose their algorithms anew, which may change
-    // an answer's last bits.
+    // All answers must come from one context. In another context, libraries may
+    // choose other algorithms, which may change the last bits.
     const auto context = model::MakeContext(*model);
     const std::vector<float> expected = model::Logits(*context, clean);
     for (const float poison : {std::numeric_limits<float>::quiet_NaN(),
@@ -266,7 +270,8 @@ TEST_F(GpuPromisesTest, AnImageHasNearlyTheSameAnswerInAnyBatch) {
       DeterministicImages({33, 3, model::kSmallHeight, model::kSmallWidth});
   const std::vector<float> all = model::Logits(*model, images);
   for (const int i : {0, 16, 32}) {
-    // Matrix products may choose another kernel for another size.
+    // For another batch size, a library may choose another kernel for matrix
+    // products.
     ExpectClose(model::Logits(*model, images.narrow(0, i, 1)),
                 OfImage(all, 33, i), 2e-5, "image " + std::to_string(i));
   }

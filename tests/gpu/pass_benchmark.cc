@@ -14,7 +14,7 @@
 namespace sfmamba {
 namespace {
 
-// The activations of a stage and what its passes need besides.
+// The activations of a stage, and the parameters of the kernels that read them.
 class Stage {
  public:
   Stage(int sequences, int length, int channels)
@@ -28,7 +28,7 @@ class Stage {
   int tokens() const { return tokens_; }
   int channels() const { return channels_; }
 
-  // Both halves of a projection, 3 taps.
+  // Convolves both halves of a projection with 3 taps.
   absl::Status Convolve(kernels::CudaStream stream) const {
     const int half = channels_ / 2;
     kernels::DepthwiseConv1dArgs<kernels::BFloat16> parts[2] = {};
@@ -71,7 +71,8 @@ class Stage {
     return kernels::TokenMeanCuda(args, stream);
   }
 
-  // Runs on the MLP's channels, four times as many as the stage's.
+  // Computes GELU on the channels of the MLP, four times as many as the stage
+  // has.
   absl::Status Gelu(kernels::CudaStream stream) const {
     kernels::BiasActivationArgs<kernels::BFloat16> args{};
     args.rows = tokens_;
@@ -92,7 +93,7 @@ class Stage {
   const kernels::DeviceArray<float> parameters_;
 };
 
-// The maps of a depthwise convolution.
+// The shape of the maps for a depthwise convolution.
 struct MapShape {
   int count, side, channels, kernel, stride;
 
@@ -102,7 +103,7 @@ struct MapShape {
 
 class Maps {
  public:
-  // The side is a multiple of the stride.
+  // The side must be a multiple of the stride.
   explicit Maps(const MapShape& shape)
       : shape_(shape),
         x_(RandomValues<kernels::BFloat16>(shape.pixels() * shape.channels)),
@@ -131,7 +132,7 @@ class Maps {
   const kernels::DeviceArray<float> weight_;
 };
 
-// Writes `figure` with the times of `enqueue`.
+// Measures `enqueue` and writes `figure` with its times.
 absl::Status Measure(PassFigure figure,
                      const kernels::GpuTimer::Enqueue& enqueue,
                      kernels::GpuTimer& timer, const Setting& setting,
@@ -148,14 +149,14 @@ absl::Status Measure(PassFigure figure,
 
 absl::Status MeasureStages(bool tiny, kernels::GpuTimer& timer,
                            const Setting& setting, const WriteLine& write) {
-  // T's and B's stage 3 and T's stage 4, by a batch of 128.
+  // Stage 3 of T and B, and stage 4 of T, with a batch of 128.
   const struct {
     int length, channels;
   } kStages[] = {{198, 320}, {51, 640}, {198, 512}};
   const struct {
     const char* name;
     absl::Status (Stage::*run)(kernels::CudaStream) const;
-    int bytes;  // Read and written for each token and channel.
+    int bytes;  // Bytes read and written per token and channel.
   } kPasses[] = {{"conv1d + SiLU, both halves", &Stage::Convolve, 4},
                  {"LayerNorm", &Stage::Normalize, 4},
                  {"mean over tokens", &Stage::Mean, 2},
@@ -176,7 +177,7 @@ absl::Status MeasureStages(bool tiny, kernels::GpuTimer& timer,
   return absl::OkStatus();
 }
 
-// Measures three layers of the default classifier, by a batch of 128.
+// Measures three layers of the default classifier with a batch of 128.
 absl::Status MeasureDepthwise(bool tiny, kernels::GpuTimer& timer,
                               const Setting& setting, const WriteLine& write) {
   for (MapShape shape : {MapShape{128, 112, 96, 3, 2},

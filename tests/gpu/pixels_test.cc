@@ -1,5 +1,5 @@
-// Batches of pictures as a server hands them over, uint8 and all of one size:
-// the path that is padded and that graphs serve.
+// Tests batches of pictures in uint8 that all have the same size. A server
+// sends such batches. They are padded, and graphs replay them.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kSide = 32;
 
-// Pictures of noise; another seed makes others.
+// Pictures of noise. Another seed gives other pictures.
 class Pictures {
  public:
   Pictures(int count, uint32_t seed, int side = kSide)
@@ -40,7 +40,7 @@ class Pictures {
 
   const std::vector<model::ModelInput>& inputs() const { return inputs_; }
 
-  // The same, normalised by hand.
+  // Returns the pictures as normalised values, computed here.
   std::vector<std::vector<float>> Values(
       const model::ModelConfig& config) const {
     std::vector<std::vector<float>> all;
@@ -79,8 +79,8 @@ Answers RunPixels(model::ExecutionContext& context, const Pictures& pictures,
   return LogitsOf(model::RunBatch(context, pictures.inputs(), info));
 }
 
-// Runs the pictures as values. With `apart` one of pixels is behind them: such
-// a batch is neither padded nor recorded.
+// Runs the pictures as values. If `apart`, adds a picture as pixels, because
+// such a mixed batch is neither padded nor recorded.
 Answers RunValues(model::ExecutionContext& context, const Pictures& pictures,
                   bool apart = true) {
   const auto values = pictures.Values(model::SmallModel());
@@ -95,7 +95,7 @@ Answers RunValues(model::ExecutionContext& context, const Pictures& pictures,
   return answers;
 }
 
-// Says the deviation of each image, before it may fail the test.
+// Prints the largest deviation and then checks it.
 void ExpectNear(const Answers& answers, const Answers& expected,
                 double tolerance, const std::string& what) {
   ASSERT_EQ(answers.size(), expected.size()) << what;
@@ -117,8 +117,8 @@ class GpuPixelsTest : public testing::TestWithParam<model::Precision> {
     config.precision = GetParam();
     config_ = config;
     model_ = Load();
-    // In another context answers may differ in their last bits, for libraries
-    // choose their algorithms in each.
+    // All answers must come from one context. In another context, libraries may
+    // choose other algorithms, which may change the last bits.
     context_ = model::MakeContext(*model_);
   }
 
@@ -147,7 +147,8 @@ class GpuPixelsTest : public testing::TestWithParam<model::Precision> {
 
 TEST_P(GpuPixelsTest, EachRunOfASizeAnswersItsOwnPictures) {
   const auto other = model::MakeContext(*model_);
-  // In each context: run and recorded, replayed, replayed.
+  // In each context, the first run is recorded as a graph. The second and the
+  // third run replay it.
   for (uint32_t seed = 1; seed <= 6; ++seed) {
     ExpectAsValues(seed % 2 == 0 ? *context_ : *other, 3, seed,
                    "3 pictures, seed " + std::to_string(seed));
@@ -191,7 +192,7 @@ TEST_P(GpuPixelsTest, PlanesHaveTheBytesOfPixels) {
 
 TEST_P(GpuPixelsTest, PaddingChangesNoAnswer) {
   const Pictures ten(10, /*seed=*/1);
-  const Pictures nine(9, /*seed=*/1);  // Run as ten.
+  const Pictures nine(9, /*seed=*/1);  // Padded to ten.
   for (int run = 0; run < 4; ++run) {
     model::RunInfo info;
     Answers all = RunPixels(*context_, ten);
@@ -199,7 +200,8 @@ TEST_P(GpuPixelsTest, PaddingChangesNoAnswer) {
     EXPECT_EQ(RunPixels(*context_, nine, &info), all) << run;
     EXPECT_GE(info.padded_images, 9);
   }
-  // Nor does what lay behind the nine before.
+  // The memory after the nine pictures still contains the tenth, which must not
+  // matter.
   ExpectNear(RunPixels(*context_, nine), RunValues(*context_, nine),
              tolerance(), "nine as values");
 }
@@ -256,7 +258,8 @@ TEST_P(GpuPixelsTest, CallersAtATimeGetTheirOwnAnswers) {
   }
 }
 
-// One model chooses algorithms and records while another does, or runs.
+// One model chooses algorithms and records graphs while another model does this
+// or runs.
 TEST_P(GpuPixelsTest, TwoModelsPrepareAndRunAtATime) {
   const std::unique_ptr<model::VisionModel> other = Load();
   const auto run = [this](model::VisionModel& model, uint32_t seed) {

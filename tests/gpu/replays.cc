@@ -26,10 +26,10 @@ namespace sfmamba {
 namespace {
 
 constexpr int kGpu = 0;
-constexpr int kFewReplays = 3;  // To learn how long one takes.
+constexpr int kFewReplays = 3;  // Enough to learn the time of one.
 constexpr int kTinyReplays = 2;
 
-// A model of random weights on the GPU, as the engine makes it.
+// A model with random weights on the GPU, made like the engine's models.
 struct Model {
   Model(const model::ModelConfig& config, const model::ModelOptions& options,
         weights::StateDict& weights)
@@ -52,8 +52,9 @@ struct Model {
   const engine::Network network;
 };
 
-// A recorded pass over `count` pictures of noise. Made, used and destroyed by
-// one thread, in inference mode. Methods throw c10::Error.
+// A recorded run of the network over `count` noise pictures. Must be made, used
+// and destroyed by the same thread, in inference mode. Methods throw
+// c10::Error.
 class Pass {
  public:
   Pass(const Model& model, int count)
@@ -122,7 +123,7 @@ class Pass {
   std::unique_ptr<engine::DeviceGraph> graph_;
 };
 
-// How long one of the threads replayed.
+// The time in which one of the threads replayed its graph.
 struct Span {
   absl::Time begin, end;
   absl::Status status;
@@ -148,11 +149,11 @@ Span ReplayBesideOthers(const Model& model, int count, int times,
   return span;
 }
 
-// Returns the images per second of `slots` graphs at once.
+// Returns the images per second of `slots` graphs that are replayed at once.
 absl::StatusOr<double> Overlapped(const Model& model, int slots, int count,
                                   int times) {
   std::vector<Span> spans(slots);
-  auto* const all = new absl::Barrier(slots);  // The last one deletes it.
+  auto* const all = new absl::Barrier(slots);  // The last thread deletes it.
   std::vector<std::thread> threads;
   for (Span& span : spans) {
     threads.emplace_back([&model, &span, count, times, all] {
@@ -169,7 +170,7 @@ absl::StatusOr<double> Overlapped(const Model& model, int slots, int count,
   return 1.0 * slots * count * times / absl::ToDoubleSeconds(end - begin);
 }
 
-// Replays one graph for options.sustained. Returns how many times.
+// Replays one graph for options.sustained. Returns the number of replays.
 int ReplayOne(const Model& model, int count, const EngineOptions& options,
               ReplayFigure* figure) {
   Pass pass(model, count);

@@ -6,18 +6,20 @@
 
 namespace sfmamba {
 
-// What a GPU does when a model's pass is replayed without pauses, as under a
-// server's full load: it warms up, and where power is the limit it slows down.
+// What a GPU does while a model's graph is replayed without pauses, as under a
+// server's full load. It becomes warm, and if power is the limit, it becomes
+// slower.
 struct ReplayFigure {
   double ms = 0;  // Milliseconds of a pass, with one graph at a time.
   Clocks clocks;  // Read in the middle of these replays.
-  // With the graphs of all slots at once, whose passes overlap.
+  // The images per second if all slots replay their graphs at once, so that the
+  // replays overlap.
   double overlapped_images_per_second = 0;
 };
 
-// Records the pass of a classifier over a batch, as the engine does, and
-// replays it for options.sustained: one graph, then one for each slot at once.
-// Fails if the pass cannot be recorded or does not fit into memory.
+// Records the network's work for a batch, as the engine does. Replays it for
+// options.sustained, first one graph and then a graph for each slot at once.
+// Returns an error if the work cannot be recorded or does not fit into memory.
 absl::StatusOr<ReplayFigure> MeasureReplays(const EngineCase& engine,
                                             const EngineOptions& options);
 

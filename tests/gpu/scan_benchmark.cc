@@ -13,7 +13,8 @@
 namespace sfmamba {
 namespace {
 
-// The first line that nvidia-smi says of the first GPU; empty if it fails.
+// Returns the first line of nvidia-smi about the first GPU. Returns "" if
+// nvidia-smi fails.
 std::string AskNvidiaSmi(const std::string& what) {
   const std::string command = absl::StrCat(
       "nvidia-smi -i 0 --format=csv,noheader,nounits --query-gpu=", what,
@@ -26,9 +27,9 @@ std::string AskNvidiaSmi(const std::string& what) {
   return read ? std::string(absl::StripAsciiWhitespace(line)) : "";
 }
 
-// Bytes per second, read and written, of a copy far larger than the L2 cache.
-// Not by Warm(): on an H200 copies reached 2.8 TB/s in its graph and 4.2
-// outside.
+// Returns the bytes per second that a copy reads and writes. The copy is far
+// larger than the L2 cache. Does not use Warm(), because on an H200, copies in
+// its graph reached only 2.8 TB/s instead of 4.2.
 absl::StatusOr<double> CopySpeed(kernels::GpuTimer& timer, bool tiny) {
   const size_t bytes = size_t{1} << (tiny ? 20 : 30);
   kernels::GpuBuffer from, to;
@@ -44,14 +45,14 @@ absl::StatusOr<double> CopySpeed(kernels::GpuTimer& timer, bool tiny) {
   return 2 * bytes / times->median * 1e6;
 }
 
-// Measures the plans of one case, one after the other.
+// Measures the plans of one case, one after another.
 class CaseTimer {
  public:
   CaseTimer(kernels::GpuTimer& timer, const ScanCase& scan,
             tuning::ScanInputs& inputs)
       : timer_(timer), scan_(scan), inputs_(inputs) {}
 
-  // Briefly, to choose by.
+  // Measures a plan briefly, to choose the plans for a full measurement.
   absl::StatusOr<double> Try(const kernels::ScanPlan& plan) {
     const absl::Status prepared = inputs_.Prepare(plan);
     if (!prepared.ok()) return prepared;
@@ -83,8 +84,8 @@ class CaseTimer {
   tuning::ScanInputs& inputs_;
 };
 
-// The plans worth a full measurement: each B1 of a kernel has one, or the whole
-// kernel.
+// Returns the plans that are worth a full measurement. There is one for each B1
+// of a kernel, or only one for the kernel.
 absl::StatusOr<std::vector<kernels::ScanPlan>> Choose(CaseTimer& timer,
                                                       const ScanCase& scan,
                                                       int multiprocessors) {

@@ -16,7 +16,7 @@ tuning::ScanShape Bf16(int sequences, int length, int channels) {
   return {tuning::ScanShape::kBFloat16, channels, 8, sequences, length, false};
 }
 
-// Source: SF-Mamba, the figure on B1.
+// Source: SF-Mamba (arXiv 2603.16423), the figure on B1.
 constexpr struct {
   const char* name;
   int channels, length;
@@ -52,7 +52,8 @@ void AddModels(std::vector<ScanCase>* cases) {
 }
 
 void AddLong(std::vector<ScanCase>* cases) {
-  for (const int batch : {1, 8}) {  // 56 x 56 and 28 x 28, and two tokens.
+  // Maps of 56 x 56 and 28 x 28, plus two tokens.
+  for (const int batch : {1, 8}) {
     cases->push_back(
         {ScanCase::kLong, "T stage 3, 896 pixels", Bf16(batch, 3138, 160)});
     cases->push_back(
@@ -63,7 +64,7 @@ void AddLong(std::vector<ScanCase>* cases) {
 void AddMixed(std::vector<ScanCase>* cases) {
   constexpr int kT = 160;
   ScanCase uniform{ScanCase::kMixed, "49 to 3138 tokens", Bf16(32, 3138, kT)};
-  for (int i = 0; i < 32; ++i) {  // Spread evenly, in no order.
+  for (int i = 0; i < 32; ++i) {  // Evenly spread lengths in mixed order.
     uniform.lengths.push_back(49 + (3138 - 49) * (i * 13 % 32) / 31);
   }
   uniform.shape.ragged = true;
@@ -172,8 +173,9 @@ ScanBound BoundOf(const ScanCase& scan, const Setting& setting) {
   const double bytes = shape.type == tuning::ScanShape::kFloat ? 4 : 2;
   const double clocks = setting.multiprocessors * setting.clock_hz / 1e6;
   const int states = shape.states;
-  // Each value takes u, dt and y; two special functions and one a state; 10
-  // fp32 operations and 4 a state; 68 instructions of a warp with 8 states.
+  // Each value reads or writes u, dt and y. It needs 2 special functions plus
+  // one per state, and 10 fp32 operations plus 4 per state. A warp needs 28
+  // instructions plus 5 per state.
   ScanBound bound;
   bound.memory = (3 * bytes * values + 2 * states * bytes * tokens) * 1e6 /
                  setting.bytes_per_second;

@@ -11,7 +11,7 @@
 
 namespace sfmamba {
 
-// A scan to be measured.
+// A scan to measure.
 struct ScanCase {
   enum Group {
     // Stages 3 and 4 of T, S and B at several batch sizes, with the fastest
@@ -42,8 +42,8 @@ std::vector<ScanCase> ScanCases(const std::vector<std::string>& groups,
 // Returns a case of the same name and of minimal size, for rehearsals.
 ScanCase Tiny(ScanCase scan);
 
-// Returns the plans to compare in a case: those of CandidatePlans() and, for
-// kPaper, also the lane kernel with every B1.
+// Returns the plans to compare in a case. These are the plans of
+// CandidatePlans(). For kPaper, the lane kernel with every B1 is added.
 std::vector<kernels::ScanPlan> PlansOf(const ScanCase& scan,
                                        int multiprocessors);
 
@@ -52,8 +52,8 @@ const char* NameOf(kernels::ScanPlan::Kernel kernel);
 // Returns a text such as "4 lanes", "8 items, B1 = 32" or "64 chunks, 8 lanes".
 std::string ToString(const kernels::ScanPlan& plan);
 
-// The least microseconds that a device could take by each of its limits, and by
-// all. Two bytes a value unless fp32.
+// The shortest time, in microseconds, that each of a device's limits allows.
+// Values have two bytes, or four in fp32.
 struct ScanBound {
   double memory, special_functions, fp32, issue;
   double largest() const;

@@ -57,7 +57,7 @@ int Fail(const absl::Status& status) {
   return 1;
 }
 
-// INVALID_ARGUMENT if a word is no number above 0.
+// Parses numbers. Returns INVALID_ARGUMENT if a word is not a number above 0.
 absl::StatusOr<std::vector<int>> Numbers(const Words& words) {
   std::vector<int> numbers;
   for (const std::string& word : words) {
@@ -71,7 +71,8 @@ absl::StatusOr<std::vector<int>> Numbers(const Words& words) {
   return numbers;
 }
 
-// INVALID_ARGUMENT naming the flag that is wrong.
+// Returns the filter of the flags. If a flag is wrong, returns INVALID_ARGUMENT
+// with its name.
 absl::StatusOr<EngineFilter> FilterOfFlags() {
   EngineFilter filter;
   filter.groups = absl::GetFlag(FLAGS_groups);
@@ -154,7 +155,7 @@ absl::Status Once() {
   return RunOnce(*engine, *options);
 }
 
-// What the flags ask for, between two readings of the clocks.
+// Measures what the flags select. Reads the clocks before and after.
 absl::Status Measure(const WriteLine& write) {
   const bool tiny = absl::GetFlag(FLAGS_tiny);
   write(ReadClocks().Line("before"));

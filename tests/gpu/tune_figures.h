@@ -13,19 +13,19 @@
 
 namespace sfmamba {
 
-// Returns the scans of the published models in each type and those of whole
-// maps, the most valuable first.
+// Returns the scans of the published models in each type, and the scans of
+// whole maps. The most valuable ones come first.
 std::vector<tuning::ScanShape> ShapesToTune();
 
-// Writes a line of JSON for each shape that a search measures: the fastest
-// plan, the default plan and the fastest plan without folding.
+// Measures scans for a search. Writes a line of JSON for each shape, with the
+// fastest plan, the default plan and the fastest plan without folding.
 class TuneRecorder {
  public:
   TuneRecorder(const Setting& setting, tuning::MeasureScan measure,
                std::function<void(const std::string& line)> write);
 
-  // A tuning::MeasureScan. A shape's line is written when the next shape
-  // begins.
+  // Measures a scan, as a tuning::MeasureScan. Writes the line of a shape when
+  // the next shape begins.
   absl::StatusOr<double> Measure(const tuning::ScanShape& shape,
                                  const kernels::ScanPlan& plan);
 

@@ -1,4 +1,6 @@
-"""The tables of whole models: by slots, batch, resolution and B1, beside the paper's."""
+"""Makes the tables of whole models by slots, batch, resolution and B1, with the paper's figures
+beside ours.
+"""
 
 import collections
 import statistics
@@ -10,7 +12,7 @@ from tables import number, ratio, table
 BATCHES = (1, 8, 32, 128, 256, 512, 1024)
 SLOTS = (2, 3, 4)
 VARIANTS = ('sf_mamba_t', 'sf_mamba_s', 'sf_mamba_b')
-HOST_BOUND = 0.9  # Of what the GPU alone could do.
+HOST_BOUND = 0.9  # A fraction of the GPU's own rate.
 KEY = ('group', 'variant', 'precision', 'batch', 'side', 'club', 'fold_rows', 'slots', 'tuned')
 
 
@@ -30,7 +32,8 @@ def render(lines):
 
 
 def gpu_alone(line):
-    """Images per second of the GPU's own time; None where it was not measured."""
+    """Returns the images per second by the GPU's own time, or None if this time was not measured.
+    """
     return line['batch'] / line['device_ms'] * 1e3 if line and line['device_ms'] else None
 
 
@@ -39,7 +42,7 @@ def speed(line):
 
 
 def pick(found, **wanted):
-    """Lines with these values that have a figure."""
+    """Returns the lines that have a figure and these values."""
     return [line for line in found
             if not line['note'] and all(line[key] == value for key, value in wanted.items())]
 
@@ -49,7 +52,7 @@ def fastest(found, **wanted):
 
 
 def by_case(lines):
-    """The fastest line, over slots and tables, of each (variant, precision, batch)."""
+    """Returns the fastest line of each (variant, precision, batch), over all slots and tables."""
     found = pick(latest(lines, 'engine', *KEY), group='batch')
     return {key: fastest(found, variant=key[0], precision=key[1], batch=key[2])
             for key in {(line['variant'], line['precision'], line['batch']) for line in found}}
@@ -60,7 +63,9 @@ def baseline(variant):
 
 
 def peers_by_variant(lines):
-    """PyTorch's images per second in bf16 at batch 128, the best of its settings."""
+    """Returns {variant: PyTorch's images per second} in bf16 at batch 128, with the fastest
+    setting.
+    """
     best = {}
     for line in latest(lines, 'peer_model', 'variant', 'precision', 'batch', 'setting'):
         if line['precision'] == 'bf16' and line['batch'] == 128 and not line['note']:
@@ -69,7 +74,9 @@ def peers_by_variant(lines):
 
 
 def without_pauses(line):
-    """Images per second of the GPU that replays without pauses; None where not measured."""
+    """Returns the images per second of a graph that is replayed without pauses, or None if not
+    measured.
+    """
     ms = line and line.get('sustained_ms')
     return line['batch'] / ms * 1e3 if ms else None
 
@@ -92,7 +99,9 @@ def by_slots(found):
 
 
 def ratios(lines):
-    """What the paper claims, and the same of ours: like beside like."""
+    """Makes a table of the ratios that the paper claims and of our ratios, measured in the same
+    way.
+    """
     peers, rows = peers_by_variant(lines), []
     equal, beside = equal_kernels(lines), beside_peers(lines)
     for variant in VARIANTS:
@@ -120,7 +129,9 @@ def ratios(lines):
 
 
 def beside_peers(lines):
-    """[(our line, PyTorch's)] of each SF-Mamba: what was replayed shortly before its peer."""
+    """Returns {variant: [(our line, PyTorch's line)]} for each SF-Mamba. A pair was measured one
+    shortly after the other.
+    """
     last, pairs = {}, collections.defaultdict(list)
     for line in lines:
         if (line['benchmark'] == 'engine' and line['batch'] == 128 and
@@ -134,7 +145,9 @@ def beside_peers(lines):
 
 
 def equal_kernels(lines):
-    """SF-Mamba over MambaVision, both ours and without pauses, by variant, in words."""
+    """Returns {variant: text} with the ratio of SF-Mamba to MambaVision. Both run on our kernels
+    without pauses.
+    """
     return {variant: spread([without_pauses(own) / without_pauses(other)
                              for own, other in measured])
             for (variant, precision, batch, *_), measured in rounds_of(lines).items()
@@ -143,7 +156,9 @@ def equal_kernels(lines):
 
 
 def rounds_of(lines):
-    """[(SF-Mamba, MambaVision)], a pair a round, by variant, precision, batch, slots, table."""
+    """Returns [(SF-Mamba's line, MambaVision's line)] with a pair for each round. The keys are
+    (variant, precision, batch, slots, tuned).
+    """
     rounds = collections.defaultdict(dict)
     for line in lines:
         if line['benchmark'] == 'engine' and line['group'] == 'batch' and not line['note']:
@@ -159,7 +174,8 @@ def rounds_of(lines):
 
 
 def in_rounds(lines):
-    """SF-Mamba over MambaVision, each round's neighbours compared."""
+    """Makes a table of SF-Mamba divided by MambaVision, measured next to each other in each round.
+    """
     rows = []
     for (variant, precision, batch, slots, tuned), measured in rounds_of(lines).items():
         if len(measured) < 3:

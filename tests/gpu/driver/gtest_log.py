@@ -1,4 +1,4 @@
-"""Reads what googletest prints, also where the program did not come to its end."""
+"""Reads googletest's output, even if the program ended early."""
 
 import dataclasses
 import re
@@ -9,7 +9,7 @@ class Log:
     passed: list = dataclasses.field(default_factory=list)
     failed: list = dataclasses.field(default_factory=list)
     skipped: list = dataclasses.field(default_factory=list)
-    running: str = ''  # When the program ended.
+    running: str = ''  # The test that ran when the program ended.
     finished: bool = False
 
     def seen(self):
@@ -33,18 +33,20 @@ def parse(text):
 
 
 def name(line):
-    """Of the test that a line of a result is about."""
+    """Returns the name of the test to which a line with a result belongs."""
     return re.split(r',? ', line[13:], maxsplit=1)[0]
 
 
 def without(filter, names):
-    """The filter, but for the tests of these names."""
+    """Returns the filter with these tests excluded."""
     if not names:
         return filter
     return filter + (':' if '-' in filter else '-') + ':'.join(names)
 
 
 def findings(text):
-    """Errors and hazards that compute-sanitizer counted; None if it did not come to that."""
+    """Returns the number of errors and hazards that compute-sanitizer counted, or None if it did
+    not report any number.
+    """
     counts = re.findall(r'(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)', text)
     return sum(int(a or b) for a, b in counts) if counts else None

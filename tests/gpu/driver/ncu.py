@@ -1,9 +1,9 @@
-"""Reads the CSV of Nsight Compute: one row for each kernel and metric."""
+"""Reads the CSV of Nsight Compute, which has one row for each kernel and metric."""
 
 import csv
 import re
 
-# What a unit of ncu stands for: microseconds and bytes.
+# Converts the units of ncu to microseconds and bytes.
 UNITS = {'ns': 1e-3, 'nsecond': 1e-3, 'us': 1, 'usecond': 1, 'ms': 1e3, 'msecond': 1e3,
          's': 1e6, 'second': 1e6, 'byte': 1, 'Kbyte': 1e3, 'Mbyte': 1e6, 'Gbyte': 1e9}
 COLUMNS = {'ID', 'Kernel Name', 'Metric Name', 'Metric Unit', 'Metric Value'}
@@ -11,9 +11,9 @@ METRICS = {'gpu__time_duration.sum': 'us', 'dram__bytes.sum': 'bytes'}
 
 
 def parse(text):
-    """[{'id', 'name', 'us', 'bytes'}] in the order of the launches.
+    """Returns [{'id', 'name', 'us', 'bytes'}] in the order of the launches.
 
-    What is no row of CSV is passed over, and so is a value that is none, such as "n/a".
+    Ignores lines that are not CSV, and values that are not numbers, such as "n/a".
     """
     rows = list(csv.reader(line for line in text.splitlines() if line.startswith('"')))
     columns = {title: i for i, title in enumerate(rows[0])} if rows else {}
@@ -43,9 +43,9 @@ def number(text):
 
 
 def short(name):
-    """A kernel's name without its return type, parameters and most template arguments.
+    """Returns a kernel's name without its return type, parameters and most template arguments.
 
-    A kernel that only applies a functor is called by the functor.
+    If a kernel only applies a functor, returns the functor's name.
     """
     functor = re.search(r'(\w+[Ff]unctor\w*|\w+_kernel_cuda|\w+_kernel_impl)\b', name)
     outer = re.sub(r'\(anonymous namespace\)::|<unnamed>::', '', name)

@@ -1,9 +1,9 @@
-"""The figures of SF-Mamba (arXiv 2603.16423) that ours stand beside.
+"""The figures in the paper on SF-Mamba (arXiv 2603.16423) with which ours are compared.
 
-Its throughput is that of an A100 in mixed precision, so compare ratios, not speeds.
+The paper measured on an A100 in mixed precision, so compare ratios and not speeds.
 """
 
-# Images per second, 224 x 224, by model and batch.
+# Images per second at 224 x 224 pixels, by model and batch size.
 BY_BATCH = {
     'mamba_vision_t': {1: 119, 32: 3770, 128: 6662, 256: 7025, 512: 7134, 1024: 7271},
     'sf_mamba_t': {1: 126, 32: 3962, 128: 7600, 256: 7801, 512: 8009, 1024: 8190},
@@ -13,14 +13,14 @@ BY_BATCH = {
     'sf_mamba_b': {1: 98, 32: 3168, 128: 3534, 256: 3592, 512: 3641, 1024: 3685},
 }
 
-# MambaVision-T at batch 128 with the kernels of SF-Mamba: all that differs from it are the
-# auxiliary tokens. BY_BATCH has MambaVision with mamba-ssm's kernels.
+# MambaVision-T at batch 128 with SF-Mamba's kernels. It differs from SF-Mamba only in the auxiliary
+# tokens. BY_BATCH has MambaVision with mamba-ssm's kernels.
 SAME_KERNELS = {'mamba_vision_t': 7645}
 
 SIDES = (224, 448, 896, 1792, 3584)
 
-# Images per second by side, of a model, a batch and whether attention is in windows of 32
-# ("club").
+# Images per second for each of SIDES. The keys are (model, batch, whether attention is limited to
+# windows of 32 ("club")).
 BY_SIDE = {
     ('mamba_vision_t', 32, False): (3770, 1578, 324, 50, 5),
     ('sf_mamba_t', 32, False): (3962, 1777, 397, 61, 6),
@@ -30,16 +30,16 @@ BY_SIDE = {
     ('sf_mamba_t', 1, True): (None, None, 120, 89, 26),
 }
 
-# Images per second of MambaVision-T at batch 128 by B1; 128: without folding; 0: the choice
-# of a table.
+# Images per second of MambaVision-T at batch 128 by B1. 128 means without folding. 0 means that a
+# table chooses B1.
 BY_FOLD = {128: 6989, 1: 7601, 4: 7641, 0: 7685}
-# The same before anything was optimised, and with unfolding around each convolution.
+# The images per second before any optimisation, and with unfolding around each convolution.
 UNOPTIMISED, UNFOLDED_CONVOLUTIONS = 6662, 7279
 
 FOLDS = (1, 2, 4, 8, 16, 32, 64, 128)
 
-# The scan alone by B1 of a batch of 128, in the paper's unit: (channels, length, times). The
-# last is without folding.
+# The time of the scan alone at batch 128, in the paper's unit: (channels, length, times). There is
+# a time for each B1 of FOLDS. The last one is without folding.
 SCANS = {
     'paper T stage 3': (320, 196, (.4223, .4440, .4602, .4541, .4532, .4648, .4954, .4825)),
     'paper T stage 4': (640, 49, (.2380, .2349, .2334, .2383, .2539, .2431, .2587, .4147)),

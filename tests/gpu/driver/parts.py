@@ -1,17 +1,18 @@
-"""What run.py runs on a card, part after part, the most valuable first.
+"""Defines what run.py runs on a GPU. The most valuable parts come first.
 
-Nothing here starts a process: parts are plain values, and so is the choice among them.
+This module starts no process. Parts are plain values, and the functions only choose among them.
 """
 
 import dataclasses
 
-# Tests of whole models, other libraries' kernels for the most part, have "Gpu" in their names.
+# The names of tests of whole models contain "Gpu". These tests mostly run kernels of other
+# libraries.
 GRAPH_TESTS, MODEL_TESTS, KERNEL_TESTS = '*GpuPixels*', '*Gpu*-*GpuPixels*', '-*Gpu*'
 MODELS = ('sf_mamba_t', 'sf_mamba_s', 'sf_mamba_b')
 BASELINES = ('mamba_vision_t', 'mamba_vision_s', 'mamba_vision_b')
-# Of many seconds each under racecheck; others of the same kernels are smaller.
+# Each of these tests takes many seconds under racecheck. Smaller tests run the same kernels.
 LONG_TESTS = '*AgreesWithFp64/Fold*:*DetectorsSize:*RealSizes'
-# Of kernels that are new or changed since a card last ran them.
+# Tests of kernels that are new or have changed since they last ran on a GPU.
 CHANGED_TESTS = ('*DepthwiseConvolutionCuda*:*ImageNormalizeCuda*:*PixelConvolutionCuda*:'
                  '*ChannelScan*Cuda*:*CausalConv1dCuda*')
 METRICS = 'gpu__time_duration.sum,dram__bytes.sum'
@@ -19,18 +20,21 @@ METRICS = 'gpu__time_duration.sum,dram__bytes.sum'
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One process. Its arguments may name what run.py puts in: {lines}, {seconds} and so on."""
-    name: str  # Of its log.
-    program: str  # 'suite', 'tests', 'sanitizer', 'ncu' or, a script for it, 'python'.
+    """One process. Its arguments may contain fields that run.py replaces, such as {lines} and
+    {seconds}.
+    """
+    name: str  # The name of its log.
+    program: str  # 'suite', 'tests', 'sanitizer', 'ncu', or 'python' for a script.
     arguments: tuple
-    # It gets the part's time, less what the steps behind it reserve.
+    # The seconds that earlier steps must leave for this step. A step gets the part's remaining time
+    # without what later steps reserve.
     reserve: int = 0
-    tuned: bool = False  # Loads the fold table, where there is one.
+    tuned: bool = False  # Whether to load the fold table if there is one.
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """Steps that share a limit; one that fails does not stop the next."""
+    """Steps that share a time limit. If a step fails, the next one still runs."""
     name: str
     title: str
     seconds: int
@@ -63,7 +67,9 @@ def server(name, title, steps, seconds=300):
 
 
 def headline_round(number):
-    """Both sides of the paper's ratio, each replayed without pauses, one after the other."""
+    """Returns the steps that measure both sides of the paper's ratio, one shortly after the other.
+    Each is replayed without pauses.
+    """
     return (engines(f'headline_{number}', '--batches=128', '--precisions=bf16', '--slots=2',
                     '--duration=300ms', '--sustained=3s', reserve=45),
             peers(f'headline_peers_{number}', '--sustained', f'--models={",".join(BASELINES)}',
@@ -142,7 +148,7 @@ PARTS = (
     Part('autotuned', 'torch.compile of all six models, autotuned, with constants folded', 300, (
         peers('autotuned', '--compiled', 'compile max-autotune'),)),
     sanitizer('memcheck', 'kernels: memory accesses', 120),
-    # With time left:
+    # The following parts run only if there is time left.
     Part('tests', 'kernels beside their references', 120, (tests('kernels', KERNEL_TESTS),)),
     Part('tuned', 'T, S, B in bf16, batch 128, with the fold table', 60, (
         engines('tuned', '--batches=128', '--precisions=bf16', '--duration=700ms', tuned=True),)),
@@ -167,13 +173,15 @@ PARTS = (
 )
 
 
-# Parts for one call, whose limits together are at most 8 minutes, or 4 for the server, so that
-# both fit into 15 minutes with the starts of two machines.
+# Parts that are run in one call. Their limits add up to at most 8 minutes, or 4 for the server.
+# Both calls fit into 15 minutes, including the start of two machines.
 PRESETS = {'changes': ('smoke', 'changes', 'operators', 'passes'), 'server': ('server_first',)}
 
 
 def chosen(names, done, again):
-    """Parts to run: the named ones, else all, in their order; those done only if `again`."""
+    """Returns the parts to run, in order. These are the parts in `names`, or all parts if it is
+    empty. Parts in `done` are included only if `again`.
+    """
     known = [part.name for part in PARTS]
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -183,10 +191,12 @@ def chosen(names, done, again):
 
 
 def limit(part, scale):
-    """Seconds that the part may take; `scale` is below 1 in a rehearsal."""
+    """Returns the seconds that the part may take. In a rehearsal, `scale` is below 1."""
     return part.seconds * scale
 
 
 def step_limit(part, index, left, scale):
-    """Seconds for one step of a part that has `left`: all but what later steps reserve."""
+    """Returns the seconds for one step. `left` is the part's remaining time, of which later steps
+    reserve some.
+    """
     return max(left - scale * sum(step.reserve for step in part.steps[index + 1:]), 0)

@@ -1,4 +1,4 @@
-"""Runs one process with a limit, as a group that is killed whole."""
+"""Runs one process with a time limit. When it ends, its whole process group is killed."""
 
 import dataclasses
 import os
@@ -6,13 +6,13 @@ import signal
 import subprocess
 import time
 
-GRACE = 3  # Seconds between asking a group to end and ending it.
-TICK = 15  # Seconds between two calls of `tick`.
+GRACE = 3  # The seconds between SIGTERM and SIGKILL.
+TICK = 15  # The seconds between two calls of `tick`.
 
 
 @dataclasses.dataclass(frozen=True)
 class Ended:
-    status: str  # 'passed', or how it failed, in words.
+    status: str  # 'passed', or how it failed.
     seconds: float
     timed_out: bool = False
 
@@ -26,7 +26,9 @@ def describe(code):
 
 
 def wait(child, seconds, tick):
-    """The child's exit status; calls `tick` now and then until it ends or `seconds` are over."""
+    """Returns the child's exit status. Calls `tick` regularly until the child ends. Raises
+    TimeoutExpired after `seconds`.
+    """
     end = time.monotonic() + seconds
     while True:
         left = end - time.monotonic()
@@ -39,10 +41,10 @@ def wait(child, seconds, tick):
 
 
 def run(command, log, seconds, environment=None, tick=lambda: None):
-    """Runs `command` for at most `seconds`, its output appended to the file `log`.
+    """Runs `command` for at most `seconds`. Appends its output to the file `log`.
 
-    `tick` is called now and then meanwhile. What the command leaves behind in its process group
-    is killed too, also if the caller is interrupted.
+    Calls `tick` regularly while the command runs. Also kills the processes that the command leaves
+    in its process group, even if the caller is interrupted.
     """
     start = time.monotonic()
     with open(log, 'ab') as output:
@@ -68,7 +70,7 @@ def run(command, log, seconds, environment=None, tick=lambda: None):
 
 
 def send(child, what):
-    """To all of the child's group, as far as it lives."""
+    """Sends the signal `what` to all of the child's process group that still runs."""
     try:
         os.killpg(child.pid, what)
     except ProcessLookupError:

@@ -1,6 +1,7 @@
-"""run.sh from end to end without a GPU: the suite on the emulator and the server on the CPU, in
-tiny sizes, between tools that only say what the real ones would. One part fails, one hangs, one
-test crashes; of the server's clients one fails and one hangs."""
+"""Runs run.sh from end to end without a GPU. The suite runs on the emulator and the server on the
+CPU, both in tiny sizes. Stand-ins print what the real tools would print. One part fails, one part
+hangs, and one test crashes. One of the server's clients fails, and one hangs.
+"""
 
 import json
 import os
@@ -13,8 +14,8 @@ import unittest
 
 GPU = pathlib.Path(__file__).parents[1]
 ROOT = GPU.parents[1]
-SCALE = 0.2  # Of all limits.
-BUDGET = 40  # Too short for a limit of 240 s, long enough for the first one.
+SCALE = 0.2  # The factor of all limits.
+BUDGET = 40  # In seconds. Too short for a limit of 240 s, but enough for the first part.
 HANGS, FAILS = 'passes', 'synccheck'
 
 SUITE = '''#!/bin/bash

@@ -1,8 +1,8 @@
-"""Renders gpu.md, one page for people, from gpu.jsonl.
+"""Writes gpu.md, a page for people, from gpu.jsonl.
 
-    python3 tests/gpu/driver/report.py gpu.jsonl > gpu.md
+  python3 tests/gpu/driver/report.py gpu.jsonl > gpu.md
 
-Of figures that were measured more than once the last one counts.
+If a figure was measured more than once, the last one is used.
 """
 
 import collections
@@ -19,17 +19,17 @@ import torch_tables
 from results import latest
 from tables import cell, number, ratio, table, us
 
-# Bits of NVML that say why the clocks are not higher, as far as they are no rest.
+# The bits of NVML for the reasons that limit the clocks. Being idle is not among these reasons.
 THROTTLING = {0x4: 'power cap', 0x8: 'hardware slowdown', 0x20: 'heat', 0x40: 'heat (hardware)',
               0x80: 'power brake'}
-MOST_NAMES = 20  # Of failed tests.
-MOST_KERNELS = 12  # Of a pass.
+MOST_NAMES = 20  # At most this many failed tests are listed.
+MOST_KERNELS = 12  # At most this many kernels of a pass are listed.
 OWN_KERNELS = ('lane', 'fold', 'chunk')
-LAUNCH_US = 1.5  # Below this a kernel is bound by its launch, not by memory.
+LAUNCH_US = 1.5  # The launch of a kernel below this time takes longer than its memory accesses.
 
 
 def render(lines, left):
-    """The page. `left`: why parts were not run, by name."""
+    """Returns the page. `left` contains the reasons why parts were not run, by their names."""
     sections = [header, correctness, clocks, engine_tables.render, server_tables.render, scans,
                 fold_table, peers, torch_tables.ladder, torch_tables.attention, kernels, passes]
     texts = [guarded(section, lines) for section in sections]
@@ -38,7 +38,9 @@ def render(lines, left):
 
 
 def guarded(section, *arguments):
-    """A section that fails, on a line that nobody expected, does not take the page with it."""
+    """Calls a section. If it raises an error, returns a text with the error, so that the other
+    sections are still written.
+    """
     try:
         return section(*arguments)
     except Exception as error:
@@ -79,7 +81,7 @@ def correctness(lines):
 
 
 def clocks(lines):
-    """What the clocks were, and in which part something held them down."""
+    """Reports the GPU's clocks, and the parts in which something limited them."""
     waiting, rows = [], []
     for line in lines:
         if line['benchmark'] == 'clocks':
@@ -127,7 +129,9 @@ def scans(lines):
 
 
 def folds_of(name, found):
-    """One of the paper's shapes: a kernel a row, B1 a column."""
+    """Makes a table for one of the paper's shapes. It has a row for each kernel and a column for
+    each B1.
+    """
     channels, length, times = paper.SCANS[name]
     kernels = collections.defaultdict(dict)
     for line in found:
@@ -203,7 +207,7 @@ def peer_models(lines):
 
 
 def peer_scan_rows(lines):
-    """A row for each scan that either side measured."""
+    """Returns a row for each scan that we or the peer measured."""
     peer = {(line['case'], line['what']): line
             for line in latest(lines, 'peer_scan', 'case', 'what')}
     best, bucket, unfolded = {}, {}, {}
@@ -234,7 +238,9 @@ def times(line):
 
 
 def kernels(lines):
-    """The slowest kernels of a pass beside what their memory traffic takes at a copy's speed."""
+    """Makes a table of the slowest kernels of a pass. Beside each time is the time that a copy of
+    as much memory would take.
+    """
     settings = latest(lines, 'setting')
     copy = settings[-1]['copy_bytes_per_s'] if settings else None
     last = {}

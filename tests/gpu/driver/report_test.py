@@ -1,4 +1,4 @@
-"""What gpu.md says of a few lines of JSON."""
+"""Tests what gpu.md contains for a few lines of JSON."""
 
 import unittest
 
@@ -129,7 +129,7 @@ class EnginesTest(unittest.TestCase):
         self.assertIn('| sf_mamba_t | 32000 | 32000 | 33000 | 25000 |', text)
         self.assertIn('| sf_mamba_t | 2.000 (2.000 to 2.100) | 3 | - | 1.14x | '
                       '1.000 (0.990 to 1.010) | 0.99x |', text)
-        # A peer that was measured once more has no neighbour.
+        # A peer that is measured a second time has no line of ours next to it.
         self.assertEqual(len(engine_tables.beside_peers(lines + lines[-1:])['sf_mamba_t']), 3)
 
     def test_neighbours_of_a_round_are_compared(self):

@@ -1,4 +1,6 @@
-"""The folder of results: what was measured, what is done, and what goes home."""
+"""The folder of results. It contains what was measured, which parts are done, and what is copied
+home.
+"""
 
 import json
 import pathlib
@@ -8,11 +10,11 @@ import tarfile
 LINES, TABLE, REPORT, SUMMARY = 'gpu.jsonl', 'fold_table.txt', 'gpu.md', 'summary.txt'
 PROPERTIES = 'device_properties.json'
 LOGS = 'logs.tar.gz'
-LOG_BYTES = 2 << 20  # Of each log, its end, in the archive.
+LOG_BYTES = 2 << 20  # The archive contains at most this many bytes from the end of each log.
 
 
 class Results:
-    """A part is done when its line is in gpu.jsonl, whatever came of it."""
+    """A part is done when its line is in gpu.jsonl, even if the part failed."""
 
     def __init__(self, folder, home=None):
         self.folder = pathlib.Path(folder)
@@ -28,14 +30,14 @@ class Results:
             file.write(json.dumps(line) + '\n')
 
     def lines(self):
-        """All lines; one that was cut off is passed over."""
+        """Returns all lines. Ignores a line that was cut off."""
         return read_lines(self.path(LINES))
 
     def done(self):
         return {line['part'] for line in self.lines() if line['benchmark'] == 'part'}
 
     def publish(self, report, summary):
-        """Writes the report and copies everything to the folder that goes home."""
+        """Writes the report and copies all results to the folder that is taken home."""
         self.path(REPORT).write_text(report, encoding='utf-8')
         self.path(SUMMARY).write_text(summary, encoding='utf-8')
         if self.home is None:
@@ -47,7 +49,9 @@ class Results:
         self.pack(self.home / LOGS)
 
     def pack(self, path):
-        """All logs, each one's end, as an archive that is replaced as a whole."""
+        """Packs the end of each log into an archive. The archive is replaced only when it is
+        complete.
+        """
         partial = path.with_suffix('.partial')
         with tarfile.open(partial, 'w:gz') as archive:
             for log in sorted([*self.logs.iterdir(), *self.folder.glob('server/*.log')]):
@@ -62,7 +66,7 @@ class Results:
 
 
 def read_lines(path):
-    """The objects of a file of JSON lines that say what they are."""
+    """Returns the objects in a file of JSON lines, if they have a "benchmark"."""
     lines = []
     if not pathlib.Path(path).exists():
         return lines
@@ -77,7 +81,9 @@ def read_lines(path):
 
 
 def latest(lines, kind, *key):
-    """The last line of each key of a kind, in the order in which the keys came."""
+    """Returns the last line of a kind for each key. The order is the order in which the keys first
+    occurred.
+    """
     found = {}
     for line in lines:
         if line['benchmark'] == kind:

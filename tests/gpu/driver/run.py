@@ -1,7 +1,7 @@
-"""Runs the suite part by part on a machine with a GPU; run.sh and README.md say how.
+"""Runs the suite part by part on a machine with a GPU. run.sh and README.md explain how.
 
-Each part has a limit and cannot stop the next one. What is measured is in
-.gpu/results/gpu.jsonl at once; gpu.md is written anew after each step. A later call goes on
+Each part has a time limit, and no part can stop the next one. Figures are written to
+.gpu/results/gpu.jsonl at once, and gpu.md is written again after each step. A later call continues
 with the parts that are not done.
 """
 
@@ -23,7 +23,8 @@ import results
 
 ROOT = pathlib.Path(__file__).absolute().parents[3]
 OPERATORS = ROOT / '.gpu' / 'operators' / 'sfmamba_operators.so'
-RESTARTS = 5  # Of a program of tests that crashes, without the tests that it has run.
+# How often a test program that crashes is started again, for the tests that have not run.
+RESTARTS = 5
 NO_GPU = 'skipped: no GPU'
 
 FIND_TORCH = '''
@@ -43,11 +44,14 @@ class Tools:
     sanitizer: str
     ncu: str
     python: str
-    environment: dict  # Programs find libtorch beside Python's torch, and Python the peers.
+    # With the paths of libtorch, which lies beside Python's torch, and of the peers.
+    environment: dict
 
     @staticmethod
     def of_environment(folder, environment=os.environ):
-        """`folder` is for links to libraries."""
+        """Returns the Tools that the environment variables describe. Links to libraries are made in
+        `folder`.
+        """
         python = environment.get('PYTHON', sys.executable)
         found = subprocess.run([python, '-c', FIND_TORCH], capture_output=True, text=True)
         paths = library_folders(found.stdout.strip(), folder)
@@ -78,10 +82,10 @@ def joined(paths):
 
 
 def library_folders(torch, links):
-    """Where the suite finds libtorch and the CUDA runtime of Python's torch.
+    """Returns the folders of libtorch and of the CUDA runtime that belong to Python's torch.
 
-    libtorch finds the other CUDA libraries by itself. Their folder is not among these: the
-    profiler's tools would load libraries from there that are not theirs.
+    libtorch finds the other CUDA libraries by itself. Their folder is left out, because the
+    profiler's tools would load wrong libraries from it.
     """
     if not torch:
         return []
@@ -94,7 +98,7 @@ def library_folders(torch, links):
 
 
 class Run:
-    """One call: runs parts, records what came of each."""
+    """One call of this program. It runs parts and records the result of each."""
 
     def __init__(self, tools, folder, chosen, seconds, scale):
         self.tools = tools
@@ -102,7 +106,7 @@ class Run:
         self.chosen = chosen
         self.end = time.monotonic() + seconds
         self.scale = scale
-        self.ran = {}  # What came of each part, in words.
+        self.ran = {}  # The result of each part as text.
         self.left = {part.name: 'not asked for' for part in parts.PARTS
                      if part.name not in folder.done()}
         self.left.update({part.name: 'its turn has not come' for part in chosen})
@@ -139,7 +143,7 @@ class Run:
         print(f'== {part.name}: {"; ".join(notes) or status}', flush=True)
 
     def guarded(self, part, step, seconds):
-        """A mistake of this program must not stop the next step either."""
+        """Runs a step. An error in this program must not prevent the next step."""
         try:
             return self.run_step(part, step, seconds)
         except NoGpu:
@@ -170,7 +174,7 @@ class Run:
                            self.tools.environment, self.publish)
 
     def record_kernels(self, step, csv, status):
-        """Appends a line for each kernel that ncu saw."""
+        """Appends a line for each kernel that ncu measured."""
         kernels = ncu.parse(csv)
         variant, precision, batch = step.arguments[-1].removeprefix('--once=').split(',')
         now = int(time.time())
@@ -180,7 +184,8 @@ class Run:
         return 'no kernels' if status == 'passed' and not kernels else status
 
     def run_tests(self, part, step, log, seconds):
-        """Runs the tests; those behind one that crashes the program too."""
+        """Runs the tests. If a test crashes the program, starts it again for the remaining tests.
+        """
         end = time.monotonic() + seconds
         seen, crashed, start = gtest_log.Log(), [], 0
         for _ in range(RESTARTS + 1):
@@ -210,7 +215,7 @@ class Run:
 
 
 def tests_status(ended, seen, crashed, findings):
-    """'passed', or all that is wrong, in words."""
+    """Returns 'passed', or a text with everything that failed."""
     wrong = []
     if seen.failed or crashed:
         wrong.append(f'{len(seen.failed) + len(crashed)} failed')

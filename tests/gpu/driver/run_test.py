@@ -1,4 +1,4 @@
-"""What run.py decides and how it runs processes."""
+"""Tests the decisions of run.py and how it runs processes."""
 
 import pathlib
 import sys

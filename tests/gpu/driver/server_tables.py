@@ -1,4 +1,4 @@
-"""The tables of the server: tests/gpu/server/measure.py measures it."""
+"""Makes the tables of the server from the figures of tests/gpu/server/measure.py."""
 
 import engine_tables
 from results import latest
@@ -21,7 +21,7 @@ def render(lines):
 
 
 def says(lines):
-    """What has one figure, a sentence each."""
+    """Returns sentences, one for each of the server's single figures."""
     texts = []
     for line in latest(lines, 'server_ready'):
         texts.append(f'SF-Mamba-T in bf16, batches to {line["max_batch_size"]}, {line["slots"]} '
@@ -56,7 +56,9 @@ def peak(lines):
 
 
 def steady(lines):
-    """The engine's images per second without pauses, of what the server runs."""
+    """Returns the images per second of the engine without pauses, for the model that the server
+    runs.
+    """
     found = [engine_tables.without_pauses(line) for line in lines
              if line['benchmark'] == 'engine' and line['variant'] == 'sf_mamba_t' and
              line['batch'] == 128 and line['precision'] == 'bf16']

@@ -1,4 +1,4 @@
-"""Markdown tables and what stands in their cells; "-" where there is no figure."""
+"""Makes Markdown tables and their cells. A cell without a figure is "-"."""
 
 
 def table(head, rows):

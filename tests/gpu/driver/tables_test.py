@@ -1,4 +1,4 @@
-"""What the page says of the server, of the ladder and of attention."""
+"""Tests what the page says about the server, the ladder and attention."""
 
 import unittest
 

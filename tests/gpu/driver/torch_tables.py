@@ -1,4 +1,5 @@
-"""The tables of PyTorch with our kernels as operators, and of its backends of attention."""
+"""Makes the tables of PyTorch with our kernels as operators, and of PyTorch's attention backends.
+"""
 
 import collections
 import statistics
@@ -7,7 +8,7 @@ import paper
 from results import latest
 from tables import number, ratio, table, us
 
-# What of the paper stands beside a step.
+# The paper's figure for each step.
 PAPER = {'mamba-ssm': paper.UNOPTIMISED, 'our kernels': paper.BY_FOLD[128],
          'B1 = 1': paper.BY_FOLD[1], 'B1 = 4': paper.BY_FOLD[4], 'adaptive': paper.BY_FOLD[0],
          'adaptive, tokens': paper.BY_BATCH['sf_mamba_t'][128]}
@@ -15,7 +16,9 @@ FIRST = 'mamba-ssm'
 
 
 def ladder(lines):
-    """MambaVision-T in PyTorch with each of the paper's optimisations, and the paper's steps."""
+    """Makes a table of MambaVision-T in PyTorch with each of the paper's optimisations, beside the
+    paper's figures.
+    """
     found = [line for line in lines if line['benchmark'] == 'ladder' and not line['note']]
     settings = latest(lines, 'ladder_setting')
     rows = []

@@ -1,4 +1,6 @@
-"""The steps of measure.py: each takes its Session, emits lines and raises what is wrong."""
+"""The steps of measure.py. Each step gets its Session, emits lines and raises an error if something
+is wrong.
+"""
 
 import pathlib
 import shutil
@@ -9,16 +11,17 @@ import answers
 from server_process import Server, ServerError, microseconds_an_image, write_model
 
 PICTURES, DEFAULT_MODELS = 'client/samples', 'models'
-JPEG = f'{PICTURES}/coffee.jpg'  # 600x400.
-MOST_DEVIATION = 0.2  # Of bf16 from fp32, in standard deviations of a picture's logits.
-RATES = (0.1, 0.3, 0.5, 0.7, 0.9)  # Of the peak.
+JPEG = f'{PICTURES}/coffee.jpg'  # 600 x 400 pixels.
+# The largest allowed deviation of bf16 from fp32, in standard deviations of the logits.
+MOST_DEVIATION = 0.2
+RATES = (0.1, 0.3, 0.5, 0.7, 0.9)  # Fractions of the peak rate.
 OVERLOADS = (2, 10)
-DEADLINE = '100ms'  # Of requests in an overload.
-LOADS = 5  # Of a second model, while the first one is asked.
+DEADLINE = '100ms'  # The deadline of requests in an overload.
+LOADS = 5  # How often a second model is loaded during requests to the first.
 
 
 def options(session, **given):
-    """Flags of a bench: what suits 16 cores, or a rehearsal."""
+    """Returns the flags of a bench. They suit a machine with 16 cores, or a rehearsal."""
     tiny = session.options.tiny
     flags = {'model': 't', 'threads': 1 if tiny else 6, 'channels': 1 if tiny else 12,
              'duration': '300ms' if tiny else '8s', 'warmup': '100ms' if tiny else '2s', **given}
@@ -26,13 +29,13 @@ def options(session, **given):
 
 
 def bench(session, case, *arguments, **flags):
-    """Loads the server and emits a line of it; returns the client's report."""
+    """Sends requests to the server and emits a line. Returns the client's report."""
     step = case.split(' ')[0]
     before = session.server.thread_times()
     report = session.output(session.client('bench', *arguments, '--json',
                                            *options(session, **flags)))
     after = session.server.thread_times()
-    # The threads' times have the warm-up's requests too, which came at the same rate.
+    # The threads' times also include the requests of the warm-up, which were sent at the same rate.
     whole = 1 + report['warmup_s'] / max(report['elapsed_s'], 1e-3)
     images = report['images_per_request'] * max(report['requests'], 1) * whole
     threads = microseconds_an_image(before, after, images)
@@ -61,7 +64,7 @@ def closed(session, case, *arguments, **flags):
 
 
 def ready(session):
-    """Session.run() has started the server."""
+    """Emits how long the server took to be ready. Session.run() has started it."""
     said = session.server.said()['model is ready']
     session.emit({'benchmark': 'server_ready', 'seconds': session.server.seconds_to_ready,
                   'model_seconds': said.get('seconds'), 'device': said.get('device'),
@@ -74,7 +77,9 @@ def classified(session, server, pictures):
 
 
 def check_answers(session):
-    """The same weights in fp32 on this machine's CPU are the golden answers."""
+    """Compares the server's answers with the answers of the same weights in fp32 on this machine's
+    CPU.
+    """
     golden_models = session.work / 'golden'
     write_model(golden_models, 't', 't', precision='FP32', tiny=session.options.tiny)
     pictures = sorted(str(path) for path in pathlib.Path(PICTURES).glob('*.jpg'))
@@ -91,9 +96,11 @@ def check_answers(session):
 
 
 def models(session):
-    """The models that deploy/run.sh shows, on this device and on the CPU, both in fp32."""
+    """Runs the models of deploy/run.sh in fp32, on this device and on the CPU. Compares their
+    answers.
+    """
     pictures = sorted(str(path) for path in pathlib.Path(PICTURES).glob('*.jpg'))
-    # A copy, as the files here may be links, which the server does not follow.
+    # The models are copied. The files may be links, which the server does not follow.
     copied, found, ready = session.work / 'default_models', [], {}
     shutil.copytree(DEFAULT_MODELS, copied, dirs_exist_ok=True)
     for device in (session.options.device, 'cpu'):
@@ -137,14 +144,14 @@ def peak(session):
 
 
 def rates(session):
-    """Latency by the load, and the batches that form."""
+    """Measures the latency and the batch sizes at several rates."""
     for part in RATES:
         bench(session, f'rates {part:.0%} of the peak', '--tensor=uint8',
               rate=part * peak(session), **brief(session))
 
 
 def requests(session):
-    """Latency by the images of a request, at half of the peak."""
+    """Measures the latency for several numbers of images per request, at half of the peak rate."""
     for images in (1, 8, 32):
         bench(session, f'requests of {images} images', '--tensor=uint8', images=images,
               rate=peak(session) / 2 / images, **brief(session))
@@ -155,14 +162,14 @@ def brief(session):
 
 
 def overload(session):
-    """Goodput where more is asked than can be answered."""
+    """Measures the goodput if clients request more than the server can answer."""
     for times in OVERLOADS:
         bench(session, f'overload {times} times', '--tensor=uint8', rate=times * peak(session),
               deadline=DEADLINE, **brief(session))
 
 
 def reload(session):
-    """Another model is loaded and unloaded while this one is asked: no request may fail."""
+    """Loads and unloads another model while this one gets requests. No request may fail."""
     seconds = 1 if session.options.tiny else 20
     client = session.client('bench', '--tensor=uint8', '--json', *options(
         session, rate=peak(session) / 2, duration=f'{seconds}s', warmup='0s'))
@@ -185,7 +192,7 @@ def reload(session):
 
 
 def admin(session, action, model):
-    """Waits until it is done."""
+    """Loads or unloads a model and waits until this is done."""
     client = session.client('admin', action, model, '--deadline=60s')
     try:
         out, error = client.communicate(timeout=session.left())
@@ -198,7 +205,9 @@ def admin(session, action, model):
 
 
 def sigterm(session):
-    """What is under way is answered, and the server ends by itself, with 0."""
+    """Sends SIGTERM during requests. Requests in flight must be answered, and the server must end
+    by itself with status 0.
+    """
     client = session.client('bench', '--tensor=uint8', '--json', *options(
         session, rate=peak(session) / 2, duration='60s', warmup='0s'))
     time.sleep(0.5 if session.options.tiny else 3)
@@ -212,7 +221,7 @@ def sigterm(session):
 
 
 def ceiling(session):
-    """The server with a model that answers at once, beside a server that only echoes."""
+    """Compares the server, with a model that answers at once, with a server that only echoes."""
     seconds, what = ('0.1', 'tensor') if session.options.tiny else ('3', 'tensor')
     done = subprocess.run([str(session.folder / 'serving_ceiling_benchmark'), seconds, '1', what],
                           capture_output=True, text=True, timeout=session.left(),

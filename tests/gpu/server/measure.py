@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures the server on a machine with a GPU: how long it takes to be READY, whether it answers
-as a CPU does, its rates by kind of input, its threads' processor time, latencies at given rates,
-overload, loading under load, and stopping.
+"""Measures the server on a machine with a GPU. Measures the time until it is READY, its rates for
+each kind of input, its threads' CPU time, latencies at given rates, overload, loading under load,
+and stopping. Also checks that it answers like a CPU.
 
-    measure.py --out gpu.jsonl [--steps NAME,...] [--seconds N]
+  measure.py --out gpu.jsonl [--steps NAME,...] [--seconds N]
 
-Each step has a limit and is recorded as it ends; one that fails or hangs does not stop the next,
-for which the server is started again if it needs to be.
+Each step has a time limit and is recorded when it ends. If a step fails or hangs, the next one
+still runs. The server is started again if necessary.
 """
 
 import argparse
@@ -22,7 +22,8 @@ import loads
 from server_process import NoGpu, Server, ServerError, environment_of, write_model
 
 ROOT = pathlib.Path(__file__).absolute().parents[3]
-# Name and most seconds, in the order in which they run; the most valuable first.
+# The steps with their time limits in seconds, in the order in which they run. The most valuable
+# steps come first.
 STEPS = {'ready': 150, 'answers': 90, 'uint8': 30, 'jpeg': 30, 'fp32': 30, 'rates': 60,
          'requests': 40, 'overload': 30, 'reload': 60, 'sigterm': 60, 'models': 90,
          'ceiling': 90}
@@ -30,7 +31,7 @@ NEEDS_NO_SERVER = ('models', 'ceiling')
 
 
 class Session:
-    """One run: the server that the steps share, and what they write."""
+    """One run of this program: the server that the steps share, and the lines that they write."""
 
     def __init__(self, options, emit):
         self.options = options
@@ -39,8 +40,8 @@ class Session:
         self.work = pathlib.Path(options.work)
         self.models = self.work / 'models'
         self.server = None
-        self.end = 0  # Of the step that runs.
-        self.peak = options.peak  # Images a second of uint8 tensors.
+        self.end = 0  # The end of the current step.
+        self.peak = options.peak  # The rate of uint8 tensors in images/s.
         self.environment = environment_of(self.folder)
         write_model(self.models, 't', 't', tiny=options.tiny)
         write_model(self.models, 's', 's', tiny=options.tiny)
@@ -55,14 +56,16 @@ class Session:
         self.server.start(self.left())
 
     def client(self, *arguments, server=None):
-        """Starts the client."""
+        """Starts the client with these arguments."""
         address = (server or self.server).address
         return subprocess.Popen([str(self.folder / 'sfmamba'), *arguments, '--server', address],
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, env=self.environment)
 
     def output(self, client):
-        """Its JSON, once it has ended; ServerError if it fails or takes too long."""
+        """Waits until the client has ended, and returns its JSON. Raises ServerError if it fails or
+        takes too long.
+        """
         try:
             out, error = client.communicate(timeout=self.left())
         except subprocess.TimeoutExpired:
@@ -76,7 +79,7 @@ class Session:
                           f'{(error or out).strip()[-300:]}') from None
 
     def run(self, name):
-        """Runs one step within its limit; returns what went wrong, or ''."""
+        """Runs one step within its limit. Returns what went wrong, or ''."""
         self.end = time.monotonic() + min(STEPS[name] * self.options.time_scale,
                                           self.options.deadline - time.monotonic())
         if name not in NEEDS_NO_SERVER and not (self.server and self.server.alive()):
@@ -89,7 +92,7 @@ class Session:
 
 
 def run_steps(session, names):
-    """Runs the steps; returns the number that failed."""
+    """Runs the steps. Returns the number of failed steps."""
     failed = 0
     for name in names:
         begin, status = time.monotonic(), 'passed'
@@ -102,7 +105,7 @@ def run_steps(session, names):
                 raise
             except Exception as error:
                 status = f'{type(error).__name__}: {error}'
-                session.close()  # It may hang too: the next step gets a new one.
+                session.close()  # The server may hang, so the next step starts a new one.
         failed += status != 'passed'
         session.emit({'benchmark': 'server_step', 'step': name, 'status': status,
                       'seconds': round(time.monotonic() - begin, 1)})
@@ -110,7 +113,7 @@ def run_steps(session, names):
 
 
 def unpack(folder):
-    """Unpacks what pack_server.sh made, where only the archive has travelled."""
+    """Unpacks the archive of pack_server.sh, if the folder does not exist yet."""
     archive = pathlib.Path(f'{folder}.tar.xz')
     if not pathlib.Path(folder).exists() and archive.exists():
         with tarfile.open(archive) as packed:

@@ -1,4 +1,4 @@
-"""The real server with models of random weights, and what its threads cost."""
+"""Runs the real server with models of random weights, and measures the CPU time of its threads."""
 
 import collections
 import json
@@ -16,7 +16,7 @@ precision: {precision}
 VARIANT = 'variant: "sf_mamba_{letter}"'
 TINY = ('variant: "custom" dim: 16 in_dim: 8 depths: [1, 1, 2, 2] num_heads: [1, 2, 4, 8] '
         'windows: [4, 2] layer_scale: false tokens: DATA')
-POLL = 0.05  # Seconds between two looks at the log.
+POLL = 0.05  # The seconds between two reads of the log.
 
 
 class ServerError(Exception):
@@ -24,11 +24,13 @@ class ServerError(Exception):
 
 
 class NoGpu(ServerError):
-    """Exit code 5 of the server."""
+    """Raised if the server ends with exit code 5."""
 
 
 def write_model(folder, name, letter, precision='BF16', tiny=False):
-    """Writes version 1 of a classifier without weights; "t" is SF-Mamba-T, 224 pixels a side."""
+    """Writes version 1 of a classifier without weights. "t" is SF-Mamba-T with inputs of 224 x 224
+    pixels.
+    """
     version = pathlib.Path(folder, name, '1')
     version.mkdir(parents=True, exist_ok=True)
     more = 'num_classes: 1000\n' + ('input { size: 64 }\n' if tiny else '')
@@ -38,10 +40,12 @@ def write_model(folder, name, letter, precision='BF16', tiny=False):
 
 
 class Server:
-    """Runs from start() to stop(), which the end of a `with` calls too."""
+    """Runs the server from start() to stop(). The end of a `with` block also stops it."""
 
     def __init__(self, folder, models, log, *flags):
-        """`folder` has the program; `models` is a repository; `log` a file, replaced."""
+        """`folder` contains the program. `models` is a model repository. The file `log` is
+        replaced.
+        """
         self.log = pathlib.Path(log)
         self.command = [str(pathlib.Path(folder, 'sfmamba_server')),
                         f'--model_repository={models}', '--random_init', '--host=127.0.0.1',
@@ -59,7 +63,9 @@ class Server:
         self.kill()
 
     def start(self, seconds):
-        """Returns when it serves; ServerError if it does not within `seconds`, or ends."""
+        """Returns when the server is ready. Raises ServerError if it ends, or is not ready within
+        `seconds`.
+        """
         begin = time.monotonic()
         with open(self.log, 'wb') as output:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=output,
@@ -81,7 +87,9 @@ class Server:
             time.sleep(POLL)
 
     def said(self):
-        """The log's events by their texts, the last of each."""
+        """Returns {text: event} of the log. If a text occurs more than once, the last event is
+        used.
+        """
         events = {}
         for line in self.log.read_text(errors='replace').splitlines():
             try:
@@ -98,7 +106,7 @@ class Server:
         return self.process is not None and self.process.poll() is None
 
     def thread_times(self):
-        """Seconds of processor time so far, by the threads' names."""
+        """Returns the CPU seconds used so far, by the threads' names."""
         times = collections.Counter()
         for task in pathlib.Path('/proc', str(self.process.pid), 'task').iterdir():
             try:
@@ -109,7 +117,9 @@ class Server:
         return times
 
     def stop(self, seconds):
-        """Sends SIGTERM; returns the exit code and how long it took. ServerError if it hangs."""
+        """Sends SIGTERM. Returns the exit code and how long the server took to end. Raises
+        ServerError if it hangs.
+        """
         begin = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
         try:
@@ -126,13 +136,17 @@ class Server:
 
 
 def kind_of(name):
-    """Threads that do the same under one name: "batch-0" and "batch-1" are "batch"."""
+    """Returns the common name of threads that do the same work. For example, "batch-0" and
+    "batch-1" are "batch".
+    """
     head, _, tail = name.rpartition('-')
     return head if head and tail.isdigit() else name
 
 
 def microseconds_an_image(before, after, images):
-    """What the threads took between two thread_times(), by name, the costliest first."""
+    """Returns the CPU time per image between two results of thread_times(), by name. The largest
+    comes first.
+    """
     spent = {name: after[name] - before.get(name, 0) for name in after}
     costs = {name: round(1e6 * seconds / images, 2) for name, seconds in spent.items()}
     return {name: cost for name, cost in sorted(costs.items(), key=lambda item: -item[1])
@@ -140,6 +154,6 @@ def microseconds_an_image(before, after, images):
 
 
 def environment_of(folder, environment=os.environ):
-    """`environment`, in which the programs of `folder` find the libraries that came with them."""
+    """Returns `environment`, changed so that the programs in `folder` find the libraries in it."""
     libraries = [str(pathlib.Path(folder, 'lib')), environment.get('LD_LIBRARY_PATH', '')]
     return {**environment, 'LD_LIBRARY_PATH': ':'.join(path for path in libraries if path)}

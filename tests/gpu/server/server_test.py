@@ -1,4 +1,4 @@
-"""What measure.py makes of servers and clients that fail, hang or lie."""
+"""Tests measure.py with servers and clients that fail, hang or report wrong values."""
 
 import io
 import json
@@ -28,7 +28,8 @@ class AnswersTest(unittest.TestCase):
         self.assertEqual(answers.deviation(some, some, 3), (0, 2))
 
     def test_a_deviation_is_in_standard_deviations(self):
-        # Logits 0, 1 and 2 have a standard deviation of 0.816; one moves by 0.1.
+        # The logits 0, 1 and 2 have a standard deviation of 0.816. The last one is larger by 0.15,
+        # which is 0.1 after the mean is subtracted.
         logits = lambda *values: answer('a', [2.718281828459045**value / 9 for value in values])
         worst, same = answers.deviation([logits(0, 1, 2.15)], [logits(0, 1, 2)], 3)
         self.assertAlmostEqual(worst, 0.1 / 0.8165, places=3)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Times PyTorch's depthwise convolutions, which are cuDNN's, on three of the default classifier.
+"""Times PyTorch's depthwise convolutions, which cuDNN computes, on three layers of the default
+classifier.
 
-    python depthwise.py --out gpu.jsonl
+  python depthwise.py --out gpu.jsonl
 
 `suite --benchmark --parts=pass` times the engine's own kernel on the same shapes. PyTorch's
-has a bias too, but no activation.
+convolutions also add a bias, but apply no activation.
 """
 
 import argparse
@@ -17,7 +18,7 @@ sys.path.insert(0, str(ROOT / 'tools' / 'benchmark_peers'))
 
 import gpu_timing
 
-# Images, side, channels, kernel, stride: as in pass_benchmark.cc.
+# Each shape has images, side, channels, kernel and stride, as in pass_benchmark.cc.
 SHAPES = [(128, 112, 96, 3, 2), (128, 28, 240, 5, 1), (128, 14, 672, 5, 1)]
 
 
@@ -34,7 +35,9 @@ def convolve(shape, dtype, device):
 
 
 def line_of(shape, times, copy_bytes_per_s):
-    """A line as suite writes it of its own kernel; without a copy's speed it has no shares."""
+    """Returns a line in the form in which suite writes the line of its own kernel. If the copy
+    speed is 0, the line has no ratios to it.
+    """
     N, side, C, kernel, stride = shape
     outputs = N * side * side // stride**2
     moved = 2 * C * (N * side * side + outputs)
@@ -46,7 +49,9 @@ def line_of(shape, times, copy_bytes_per_s):
 
 
 def copy_speed(path):
-    """Bytes per second of a copy, from the last setting in the lines of `path`; 0 without one."""
+    """Returns the bytes per second of a copy, from the last setting in the file `path`. Returns 0
+    if there is none.
+    """
     speed = 0
     for text in path.read_text(encoding='utf-8').splitlines() if path.exists() else ():
         line = json.loads(text)

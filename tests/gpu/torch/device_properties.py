@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes what cuDNN knows of this machine's GPU, as the JSON from which cuDNN 9.8 and later makes
-plans where there is no GPU (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION).
+"""Writes the properties of this machine's GPU as JSON. With this file, cuDNN 9.8 and later can make
+plans on a machine without a GPU (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION).
 
-    python device_properties.py --out device_properties.json
+  python device_properties.py --out device_properties.json
 """
 
 import argparse
@@ -10,13 +10,15 @@ import ctypes
 import pathlib
 import sys
 
-# Of cudnn_graph.h.
+# These constants are defined in cudnn_graph.h.
 DESCRIPTOR, DEVICE_ID, JSON, INT32, CHAR = 38, 2700, 2702, 23, 24
 
 
 class Cudnn:
     def __init__(self, library):
-        """`library` is a loaded libcudnn; calls raise RuntimeError with cuDNN's reason."""
+        """`library` is a loaded libcudnn. If a call fails, it raises RuntimeError with cuDNN's
+        reason.
+        """
         self.library = library
         library.cudnnGetErrorString.restype = ctypes.c_char_p
 
@@ -30,7 +32,7 @@ class Cudnn:
 
 
 def device_properties(cudnn, device=0):
-    """The GPU's properties, bytes of JSON."""
+    """Returns the GPU's properties as bytes of JSON."""
     descriptor = ctypes.c_void_p()
     cudnn.CreateDescriptor(DESCRIPTOR, ctypes.byref(descriptor))
     number, size = ctypes.c_int32(device), ctypes.c_int64()

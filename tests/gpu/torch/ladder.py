@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The paper's ladder in the paper's substrate: MambaVision-T in PyTorch, eager and with AMP,
-with mamba-ssm's kernels, then with this project's scan and short convolution as operators,
-unfolded, folded, and last SF-Mamba with its tokens.
+"""Measures the paper's sequence of optimisations in PyTorch, as in the paper: MambaVision-T, eager
+and with AMP. The first step has mamba-ssm's kernels. The next steps have this project's scan and
+short convolution as operators, unfolded and then folded. The last step is SF-Mamba with its tokens.
 
-    python ladder.py --out gpu.jsonl
+  python ladder.py --out gpu.jsonl
 
-All steps are measured in turn, round by round, since a card's clock moves within minutes. Each
-figure is appended to the file as a line of JSON.
+All steps are measured in turn, round after round, because a GPU's clock changes within minutes.
+Each figure is appended to the file as a line of JSON.
 """
 
 import argparse
@@ -21,19 +21,22 @@ sys.path.insert(0, str(ROOT / 'tools' / 'benchmark_peers'))
 import gpu  # Puts tools/pytorch on the path.
 import gpu_timing
 
-ADAPTIVE = (0, 1, 2, 4, 8, 16)  # The B1 among which "adaptive" chooses; 0: no folding.
-# Name, tokens, B1; None: mamba-ssm's kernels, "adaptive": the fastest of each shape.
+# The values of B1 among which "adaptive" chooses. 0 means no folding.
+ADAPTIVE = (0, 1, 2, 4, 8, 16)
+# Each step has a name, tokens and a B1. None means mamba-ssm's kernels. "adaptive" means the
+# fastest B1 for each shape.
 STEPS = (('mamba-ssm', 'none', None), ('our kernels', 'none', 0), ('B1 = 1', 'none', 1),
          ('B1 = 4', 'none', 4), ('adaptive', 'none', 'adaptive'),
          ('adaptive, tokens', 'data', 'adaptive'))
 BATCH = 128
-CHECKED = 4  # Images whose logits are compared with the definition's.
-MOST_DEVIATION = 0.2  # Of AMP's logits from fp32's, in their standard deviations.
+CHECKED = 4  # The number of images whose logits are compared.
+MOST_DEVIATION = 0.2  # The largest deviation of AMP's logits from fp32's, in standard deviations.
 
 
 def parameters(mixer):
-    """What the operators take of a mixer, in fp32: both convolutions' weights [3,D], A [n,D],
-    D [D] and the bias [D]."""
+    """Returns a mixer's parameters for the operators, in fp32: the weights [3,D] of both
+    convolutions, A [n,D], D [D] and the bias [D].
+    """
     import torch
     taps = [conv.weight.float().squeeze(1).t().contiguous()
             for conv in (mixer.conv1d_x, mixer.conv1d_z)]
@@ -42,8 +45,9 @@ def parameters(mixer):
 
 
 def token_major_forward(operators, rows_of):
-    """A forward() for sf_mamba.MambaMixer without transpositions. `operators` has
-    short_convolutions() and selective_scan(); rows_of(S, L, D) is the scan's B1."""
+    """Returns a forward() for sf_mamba.MambaMixer that needs no transpositions. `operators` has
+    short_convolutions() and selective_scan(). rows_of(S, L, D) returns the scan's B1.
+    """
     import torch
 
     def forward(self, x):
@@ -61,10 +65,10 @@ def token_major_forward(operators, rows_of):
 
 
 class Adaptive:
-    """The fastest B1 of each shape, measured when the shape is first asked for."""
+    """Chooses the fastest B1 for each shape. Measures when a shape first occurs."""
 
     def __init__(self, microseconds):
-        """microseconds(S, L, D, rows) measures a scan."""
+        """microseconds(S, L, D, rows) measures a scan and returns its time."""
         self.microseconds = microseconds
         self.chosen = {}
 
@@ -77,7 +81,7 @@ class Adaptive:
 
 
 def scan_timer(operators):
-    """microseconds(S, L, D, rows) on the GPU."""
+    """Returns a function microseconds(S, L, D, rows) that times a scan on the GPU."""
     import torch
 
     def microseconds(S, L, D, rows):
@@ -88,14 +92,15 @@ def scan_timer(operators):
         one = torch.ones(D, device='cuda')
         run = lambda: operators.selective_scan(u, dt, A, B, C, one, -one, rows, y)
         run()
-        # A graph must not be recorded here: the step that asks may be recorded itself.
+        # Must not record a graph, because the calling step may itself be recorded.
         return 1e3 * gpu_timing.measured(run)['median']
     return microseconds
 
 
 def network(tokens, rows, scan, operators, adaptive):
-    """MambaVision-T ("none") or SF-Mamba-T ("data") with a step's kernels; weights are always the
-    same."""
+    """Returns MambaVision-T ("none") or SF-Mamba-T ("data") with a step's kernels. The weights are
+    always the same.
+    """
     import sf_mamba
     if rows is None:
         forward = gpu.channel_major_forward(scan)
@@ -112,7 +117,7 @@ def network(tokens, rows, scan, operators, adaptive):
 
 
 def deviation(logits, expected):
-    """The largest difference, in standard deviations of an image's logits."""
+    """Returns the largest difference, in standard deviations of an image's logits."""
     spread = expected.float().std(dim=1, keepdim=True)
     return ((logits.float() - expected.float()).abs() / spread).max().item()
 
@@ -124,7 +129,8 @@ def line(step, how, round, times, note='', **more):
 
 
 def measure(emit, runs, rounds, seconds, left):
-    """`runs`: (step, setting, run) in their order; each is measured once a round."""
+    """Measures each of `runs` once per round, in their order. A run is (step, setting, function).
+    """
     for round in range(1, rounds + 1):
         for step, how, run in runs:
             if left() < 0:
@@ -134,7 +140,7 @@ def measure(emit, runs, rounds, seconds, left):
 
 
 def made(emit, scan, operators):
-    """(step, setting, run) of all steps that can be run."""
+    """Returns (step, setting, function) for all steps that can be run."""
     import torch
     images = torch.randn(BATCH, 3, gpu.SIZE, gpu.SIZE, device='cuda')
     adaptive = Adaptive(scan_timer(operators))

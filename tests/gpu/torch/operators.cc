@@ -1,7 +1,8 @@
-// The scan and the short convolution of this project as operators of PyTorch:
+// Makes this project's scan and short convolution available as PyTorch
+// operators:
 //   torch.ops.load_library('sfmamba_operators.so'); torch.ops.sfmamba_gpu.*
-// They let a PyTorch program be measured with these kernels in place of its
-// own: ladder.py.
+// ladder.py measures a PyTorch program that calls them instead of its own
+// kernels.
 
 #include <cstdint>
 #include <string>
@@ -22,8 +23,8 @@ namespace {
 
 constexpr int64_t kTaps = 3;
 
-// Throws unless x is [sequences, length, width] with rows that lie evenly in a
-// GPU's memory.
+// Throws unless x is [sequences, length, width] on a GPU, with evenly spaced
+// rows.
 void CheckRows(const at::Tensor& x, const char* name, int64_t sequences,
                int64_t length, int64_t width) {
   TORCH_CHECK(x.is_cuda() && x.dim() == 3 && x.size(0) == sequences &&
@@ -34,7 +35,7 @@ void CheckRows(const at::Tensor& x, const char* name, int64_t sequences,
               x.strides());
 }
 
-// Returns the values of a parameter, fp32 and dense.
+// Returns the values of a parameter. It must be fp32 and dense.
 const float* Parameter(const at::Tensor& x, const char* name, int64_t values) {
   TORCH_CHECK(x.is_cuda() && x.is_contiguous() && x.numel() == values &&
                   x.scalar_type() == at::kFloat,
@@ -53,8 +54,8 @@ kernels::PackedSequences SequencesOf(const at::Tensor& x) {
 }
 
 // Writes the scan of u, dt [S,L,D] and B, C [S,L,n] to y [S,L,D]. A is [n,D]
-// and negative, D and bias are [D]; these are fp32. `rows` is the paper's B1:
-// the sequences are folded into so many rows; 0 leaves each its own row.
+// and negative. D and bias are [D]. A, D and bias are fp32. The sequences are
+// folded into `rows` rows (the paper's B1). 0 gives each sequence its own row.
 void SelectiveScan(const at::Tensor& u, const at::Tensor& dt,
                    const at::Tensor& A, const at::Tensor& B,
                    const at::Tensor& C, const at::Tensor& D,
@@ -115,7 +116,8 @@ void SelectiveScan(const at::Tensor& u, const at::Tensor& dt,
 
 // Applies both short convolutions of a mixer and SiLU to the halves of x
 // [S,L,2D], in one launch. Weights are [3,D], fp32. Returns u [S,L,D] and yz
-// [S,L,2D], whose second half is z; the scan's output belongs into the first.
+// [S,L,2D]. The second half of yz is z. The caller writes the scan's result to
+// the first half.
 std::tuple<at::Tensor, at::Tensor> ShortConvolutions(
     const at::Tensor& x, const at::Tensor& weight_u,
     const at::Tensor& weight_z) {

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Times PyTorch's backends of scaled_dot_product_attention on the models' shapes.
+"""Times the backends of PyTorch's scaled_dot_product_attention on the models' shapes.
 
-    python sdpa.py --out gpu.jsonl
+  python sdpa.py --out gpu.jsonl
 
-The engine takes what PyTorch chooses, cuDNN's on an H200, which reaches a quarter of what memory
-and tensor cores allow for 198 tokens of 40 channels. q, k and v lie in one tensor, as the
-engine's product leaves them.
+The engine uses the backend that PyTorch chooses. On an H200 this is cuDNN. For 198 tokens of 40
+channels, it reaches a quarter of the speed that memory and tensor cores allow. q, k and v lie in
+one tensor, like the result of the engine's matrix product.
 """
 
 import argparse
@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / 'tools' / 'benchmark_peers'))
 
 import gpu_timing
 
-# Sequences, heads, tokens, channels of a head.
+# Each shape has sequences, heads, tokens and the channels of a head.
 SHAPES = {f'{name} stage {stage}': (128, heads, tokens, width)
           for name, width in (('T', 40), ('S', 48), ('B', 64))
           for stage, heads, tokens in ((3, 8, 196), (4, 16, 49))}
@@ -28,7 +28,7 @@ BACKENDS = ('chosen', 'FLASH_ATTENTION', 'EFFICIENT_ATTENTION', 'CUDNN_ATTENTION
 
 
 def heads_of(shape, dtype, device):
-    """q, k, v [S,H,L,d]: views of one tensor [S,L,3,H,d]."""
+    """Returns q, k and v [S,H,L,d]. They are views of one tensor [S,L,3,H,d]."""
     import torch
     S, H, L, d = shape
     return torch.randn(S, L, 3, H, d, dtype=dtype, device=device).permute(2, 0, 3, 1, 4)
@@ -44,7 +44,9 @@ def attention(q, k, v, backend):
 
 
 def lines(time_of, dtype, device):
-    """A line for each shape and backend; `time_of` returns what warm_and_cold() does."""
+    """Yields a line for each shape and backend. `time_of` returns the same values as
+    warm_and_cold().
+    """
     import torch
     for name, shape in SHAPES.items():
         q, k, v = heads_of(shape, dtype, device)
@@ -53,7 +55,7 @@ def lines(time_of, dtype, device):
             try:
                 with torch.inference_mode():
                     yield {**line, 'note': '', **time_of(lambda: attention(q, k, v, backend))}
-            except RuntimeError as error:  # It does not take this shape.
+            except RuntimeError as error:  # The backend does not support this shape.
                 yield {**line, 'us': None, 'note': (str(error).splitlines() or ['?'])[0][:200]}
 
 

@@ -1,4 +1,4 @@
-"""What the programs of this folder can show without a GPU; needs PyTorch."""
+"""Tests the programs of this folder as far as possible without a GPU. Needs PyTorch."""
 
 import ctypes
 import os
@@ -20,7 +20,9 @@ import torch.nn.functional as F
 
 
 class Operators:
-    """The operators by PyTorch's own, as operators.cc defines them; `rows`: all that were asked."""
+    """The operators of operators.cc, computed by PyTorch. `rows` contains all values of B1 that
+    were requested.
+    """
 
     def __init__(self):
         self.rows = set()
@@ -67,7 +69,7 @@ class LadderTest(unittest.TestCase):
         adaptive = ladder.Adaptive(lambda S, L, D, rows: asked.append(rows) or abs(rows - 3))
         self.assertEqual(adaptive(12, 196, 160), 2)
         self.assertEqual(adaptive(12, 196, 160), 2)
-        self.assertEqual(asked, [0, 1, 2, 4])  # 12 sequences cannot be 8 rows.
+        self.assertEqual(asked, [0, 1, 2, 4])  # 12 sequences cannot be folded into 8 rows.
 
     def test_steps_are_measured_in_turn(self):
         lines = []
@@ -130,7 +132,7 @@ class DepthwiseTest(unittest.TestCase):
 
 
 class FakeCudnn:
-    """Answers as cuDNN does."""
+    """Behaves like cuDNN."""
 
     def __init__(self):
         self.cudnnGetErrorString = lambda status: b'NO_DEVICE'
