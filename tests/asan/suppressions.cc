@@ -1,9 +1,10 @@
-// How the run-time libraries of AddressSanitizer, LeakSanitizer and
-// UndefinedBehaviorSanitizer, which call these functions, are set, and what
-// they do not report. Linked into each binary of --config=asan.
+// Sets the options of AddressSanitizer, LeakSanitizer and
+// UndefinedBehaviorSanitizer, and the reports that they suppress. The
+// sanitizers' run-time libraries call these functions, which are linked into
+// each binary of --config=asan.
 
 extern "C" const char* __asan_default_options() {
-  // A thousand huge allocations that are refused are what some tests are about.
+  // Some tests make a thousand huge allocations that must be refused.
   return "allocator_may_return_null=1:detect_stack_use_after_return=0";
 }
 
@@ -12,6 +13,6 @@ extern "C" const char* __ubsan_default_options() {
 }
 
 extern "C" const char* __lsan_default_suppressions() {
-  // libtorch keeps its registries of operators until the process ends.
+  // libtorch's registries of operators exist until the process ends.
   return "leak:libtorch_cpu.so\n";
 }

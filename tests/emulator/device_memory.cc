@@ -7,7 +7,8 @@ namespace sfmamba {
 bool kernels::Emulated() { return true; }
 bool kernels::HasDevice() { return true; }
 kernels::CudaStream kernels::TestStream() { return nullptr; }
-void kernels::WaitForDevice() {}  // A launch returns when its grid has run.
+// Launches return only when their grid has run.
+void kernels::WaitForDevice() {}
 
 void* kernels::AllocateDevice(size_t bytes) {
   constexpr size_t kAlignment = 256;

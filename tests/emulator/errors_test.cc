@@ -23,7 +23,7 @@ absl::Status RunBlock(int threads, void (*kernel)(Parameters...),
                       args...);
 }
 
-// The message of a launch that must fail.
+// Expects that the launch failed. Returns its message.
 std::string Error(const absl::Status& status) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   return std::string(status.message());
@@ -33,7 +33,7 @@ __global__ void ReadNeighbour(int* out) {
   __shared__ simt::Shared<int, 64> tile;
   tile[threadIdx.x] = 0;
   __syncthreads();
-  tile[threadIdx.x] = threadIdx.x;  // And no barrier here.
+  tile[threadIdx.x] = threadIdx.x;  // A barrier is missing after this.
   out[threadIdx.x] = tile[threadIdx.x ^ 32];
 }
 
@@ -58,7 +58,7 @@ TEST(ErrorsTest, NamesElementAndThreadsOfARace) {
                     HasSubstr("thread 3 "), HasSubstr("thread 40 ")));
 }
 
-__global__ void Overwrite(int* out) {  // One barrier of two is missing.
+__global__ void Overwrite(int* out) {  // Has one barrier instead of two.
   __shared__ simt::Shared<int, 64> tile;
   for (int round = 0; round < 2; ++round) {
     tile[threadIdx.x] = round;
@@ -76,7 +76,8 @@ TEST(ErrorsTest, FindsAWriteBeforeOthersHaveRead) {
   }
 }
 
-// `Sync` orders the exchange of values between lanes `apart` apart.
+// Lanes that are `apart` lanes apart exchange their values. `Sync` is the
+// barrier in between.
 template <void (*Sync)()>
 __global__ void Swap(int* out, int apart) {
   __shared__ simt::Shared<int, 64> tile;
@@ -141,7 +142,7 @@ __global__ void ReadUnwritten(int* out) {
 TEST(ErrorsTest, FindsReadsOfWhatThisBlockHasNotWritten) {
   std::vector<int> out(64);
   EXPECT_TRUE(RunBlock(64, ReadUnwritten, out.data()).ok());
-  for (int seed = 1; seed <= 4; ++seed) {  // Whichever block runs first.
+  for (int seed = 1; seed <= 4; ++seed) {  // Covers both orders of the blocks.
     simt::SetSeed(seed);
     EXPECT_THAT(Error(simt::Launch("the_kernel", ReadUnwritten, dim3(2),
                                    dim3(64), nullptr, out.data())),

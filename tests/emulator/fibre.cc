@@ -7,8 +7,9 @@
 #include <cstdlib>
 #include <utility>
 
-// Saves what the ABI lets a callee keep, leaves the stack pointer in *save and
-// goes on where `load` was saved.
+// Switches to another stack. Saves the registers that the ABI requires a callee
+// to preserve, stores the stack pointer in *save, and continues where `load`
+// was saved.
 extern "C" void SfmambaSwitchStack(void** save, void* load);
 asm(R"(
   .text
@@ -33,7 +34,8 @@ SfmambaSwitchStack:
   .size SfmambaSwitchStack, .-SfmambaSwitchStack
 )");
 
-// AddressSanitizer's function; null in programs without its run-time library.
+// AddressSanitizer's function. It is null in programs without
+// AddressSanitizer's run-time library.
 extern "C" __attribute__((weak)) void __asan_unpoison_memory_region(
     const volatile void* address, size_t size);
 
@@ -43,7 +45,8 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr size_t kStack = 16 * kPage;
 
-// Whose fibre runs on this thread: Enter() takes no argument.
+// The object whose fibre runs on this thread. Enter() finds it here because it
+// has no argument.
 thread_local Fibres* entering = nullptr;
 
 void* MapStacks(int count) {
@@ -53,14 +56,15 @@ void* MapStacks(int count) {
     std::perror("mmap of the fibres' stacks");
     std::abort();
   }
-  for (int i = 0; i < count; ++i) {  // An overflow faults.
+  for (int i = 0; i < count; ++i) {  // A stack that overflows ends the program.
     mprotect(static_cast<char*>(memory) + i * kStack, kPage, PROT_NONE);
   }
   return memory;
 }
 
-// Fibres never return from Enter(), so what AddressSanitizer has marked around
-// its locals and those of fibres that were given up is still there.
+// Fibres never return from Enter(), and some are dropped while they run.
+// AddressSanitizer has marked the memory around the locals of these functions.
+// Removes these marks.
 void ForgetFrames(void* stacks, int count) {
   if (__asan_unpoison_memory_region == nullptr) return;
   __asan_unpoison_memory_region(stacks, count * kStack);
@@ -83,10 +87,10 @@ Fibres::~Fibres() {
 void Fibres::Start() {
   ForgetFrames(stacks_, count_);
   for (int i = 0; i < count_; ++i) {
-    // The stack holds what SfmambaSwitchStack pops: six registers, then the
-    // address to go on at. One more word makes the alignment at Enter() that of
-    // a call. Stacks begin at different offsets of a page, or they would all
-    // share a few lines of the cache.
+    // The stack contains what SfmambaSwitchStack pops: six registers and the
+    // address at which to continue. One more word aligns the stack as after a
+    // call. The stacks begin at different offsets of their pages. With equal
+    // offsets, they would compete for a few cache lines.
     auto top = reinterpret_cast<uintptr_t*>(static_cast<char*>(stacks_) +
                                             (i + 1) * kStack - i * 320 % kPage);
     *--top = 0;

@@ -20,19 +20,19 @@ class Fibres {
   Fibres(const Fibres&) = delete;
   Fibres& operator=(const Fibres&) = delete;
 
-  // Makes each fibre restart `body` at its next Resume(). Stacks of suspended
-  // fibres are dropped without unwinding.
+  // Makes each fibre start `body` again at its next Resume(). Drops the stacks
+  // of suspended fibres without unwinding them.
   void Start();
 
   // Runs fibre `i` until it suspends or ends.
   void Resume(int i);
   bool ended(int i) const { return pointers_[i] == nullptr; }
 
-  // Suspends the calling fibre: the Resume() that runs it returns.
+  // Suspends the calling fibre. The Resume() that runs it then returns.
   void Suspend();
 
  private:
-  static void Enter();  // The bottom of every fibre's stack.
+  static void Enter();  // The first function of every fibre.
 
   const int count_;
   const std::function<void()> body_;

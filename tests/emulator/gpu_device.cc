@@ -8,7 +8,7 @@
 
 namespace sfmamba::kernels {
 
-// The numbers are those of an H200.
+// The properties are those that an H200 has.
 absl::StatusOr<GpuDevice> DescribeGpu(int gpu) {
   if (gpu == 0) return GpuDevice{"emulator", 132, 1.98e9, 128};
   return absl::InternalError(absl::StrCat("GPU ", gpu, ": there is one, 0"));

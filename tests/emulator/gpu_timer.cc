@@ -7,7 +7,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// By the host's clock, twice: what the emulator's times mean is little.
+// Measures with the host's clock, at most twice, because times on the emulator
+// have little meaning.
 class EmulatedGpuTimer : public kernels::GpuTimer {
  public:
   absl::StatusOr<Quantiles> Warm(const Enqueue& enqueue,

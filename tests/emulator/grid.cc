@@ -18,8 +18,8 @@
 namespace sfmamba::simt {
 namespace {
 
-// A kernel that loops around an atomic operation for longer waits for a block
-// that does not run.
+// The largest number of atomic operations of a grid. A kernel that exceeds it
+// waits in a loop for a block that does not run.
 constexpr int64_t kMaxYields = 5000000;
 
 constexpr char kSyncThreads[] = "__syncthreads";
@@ -43,7 +43,7 @@ absl::Status CheckLimits(const std::string& name, dim3 blocks, dim3 threads) {
       "1024x1024x64 threads, 1024 in all, and none of 0"));
 }
 
-// One launch.
+// One launch of a kernel.
 class Grid {
  public:
   Grid(const std::string& name, dim3 blocks, dim3 threads, uint64_t seed,
@@ -69,7 +69,7 @@ class Grid {
                      int source, int line);
   void Yield();
 
-  // Lanes of the running thread's warp.
+  // Returns a mask of the lanes that exist in the running thread's warp.
   unsigned ExistingLanes() const {
     const int lanes = threads_.size() - running().warp * kWarp;
     return lanes >= kWarp ? ~0u : (1u << lanes) - 1;
@@ -77,11 +77,11 @@ class Grid {
 
  private:
   struct Wait {
-    const char* operation = nullptr;  // Null: the thread does not wait.
+    const char* operation = nullptr;  // Null if the thread does not wait.
     unsigned mask = 0;
     int line = 0;
     uint64_t value = 0;
-    int source = 0;  // -1: the result is a ballot.
+    int source = 0;  // If -1, the result is a ballot.
     uint64_t result = 0;
   };
 
@@ -93,16 +93,16 @@ class Grid {
 
   const std::string name_;
   const dim3 blocks_;
-  const dim3 shape_;  // A block's threads.
+  const dim3 shape_;  // The number of threads per block.
   const uint64_t seed_;
   std::mt19937_64 random_;
   std::vector<Thread> threads_;
-  std::vector<Wait> waits_;    // What each thread waits at.
+  std::vector<Wait> waits_;    // What each thread waits for.
   std::vector<int> runnable_;  // Threads that do not wait and have not ended.
   Fibres fibres_;
   int running_ = 0;
   int at_barrier_ = 0;     // Threads at __syncthreads.
-  int barrier_first_ = 0;  // Which of them came first.
+  int barrier_first_ = 0;  // The first thread that came there.
   int64_t yields_ = 0;
   uint64_t first_epoch_ = 0;
   bool failed_ = false;
@@ -112,8 +112,8 @@ class Grid {
 ABSL_CONST_INIT absl::Mutex grid_mutex(absl::kConstInit);
 uint64_t next_seed ABSL_GUARDED_BY(grid_mutex) = 1;
 
-// Written by the thread that holds grid_mutex. Kernels find their block here,
-// as they find threadIdx.
+// Written only by the thread that holds grid_mutex. Kernels find their block
+// here, like threadIdx.
 Grid* grid = nullptr;
 uint64_t epoch = 0;
 
@@ -178,7 +178,8 @@ void Grid::Schedule() {
 }
 
 std::string Grid::WhoWaits() const {
-  // What threads do, and the first of them.
+  // Maps a description of what threads do to the number of these threads and
+  // the first of them.
   std::map<std::string, std::pair<int, int>> groups;
   for (int i = 0; i < threads_.size(); ++i) {
     const Wait& wait = waits_[i];
@@ -205,7 +206,7 @@ void Grid::Fail(const std::string& message) {
   failed_ = true;
   error_ = absl::StrCat(NameOf(running_), " ", message);
   fibres_.Suspend();
-  std::abort();  // A failed grid is not resumed.
+  std::abort();  // A failed grid never continues.
 }
 
 void Grid::Yield() {

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 
-// CUDA's type, with CUDA's name.
+// The type of CUDA that has this name.
 struct dim3 {
   unsigned x, y, z;
 
@@ -15,49 +15,51 @@ struct dim3 {
       : x(x), y(y), z(z) {}
 };
 
-// The emulator's execution of a grid. Blocks run one after another in random
-// order. Each thread of a block is a fibre that runs until it must wait for
-// others; the next thread is chosen at random. A seed determines all orders.
+// The emulator executes a grid. Blocks run one after another in random order.
+// Each thread of a block is a fibre, which runs until it must wait for others.
+// The next thread is then chosen at random. A seed determines all orders.
 namespace sfmamba::simt {
 
 constexpr int kWarp = 32;
 
-// Sets the next grid's seed, initially 1. Each later grid adds 1. Error
-// messages contain the seed that reproduces them.
+// Sets the next grid's seed, which is initially 1. The seed of each later grid
+// is one more. Error messages contain the seed, so that an error can be
+// reproduced.
 void SetSeed(uint64_t seed);
 
-// Runs `kernel` once for each thread of the grid. INTERNAL, naming the kernel,
-// the block and the threads, if the launch exceeds a limit of the hardware or
-// the threads do what CUDA leaves undefined; the grid is then incomplete.
-// Concurrent calls run one after another.
+// Runs `kernel` once for each thread of the grid. Returns INTERNAL if the
+// launch exceeds a limit of the hardware or if the threads do something that is
+// undefined in CUDA. The error names the kernel, the block and the threads, and
+// the grid has not run completely. Concurrent calls run one after another.
 absl::Status RunGrid(const std::string& name, dim3 blocks, dim3 threads,
                      const std::function<void()>& kernel);
 
-// ---- For the running thread of a kernel, within RunGrid() ----
+// ---- For a kernel's running thread, within RunGrid() ----
 
 struct Thread {
   dim3 index, block, block_size, grid_size;
   int rank;  // The thread's index in its block.
   int lane, warp;
 
-  // These detect races. `time` counts the thread's __syncwarp calls. seen[lane]
-  // is the latest time of that lane of the warp that happened before now.
+  // The following fields detect races. `time` counts the thread's __syncwarp
+  // calls. seen[lane] is the latest time of another lane of the warp whose
+  // accesses happened before now.
   uint32_t time;
   uint32_t seen[kWarp];
 };
 
 const Thread& Running();
 
-// Returns a counter that increases at each start of a block and at each
-// __syncthreads, and is never reset.
+// Returns a counter that increases whenever a block starts and at each
+// __syncthreads. It is never reset.
 uint64_t Epoch();
 uint64_t FirstEpochOfBlock();
 
 // Ends the grid with an error.
 [[noreturn]] void Fail(const std::string& message);
 
-// Returns the name of a thread of the running block: "thread 5" or "thread
-// (1,2,3)".
+// Returns the name of a thread of the running block, such as "thread 5" or
+// "thread (1,2,3)".
 std::string NameOf(int rank);
 
 void SyncThreads(int line);
@@ -67,7 +69,8 @@ void SyncThreads(int line);
 uint64_t Exchange(const char* operation, unsigned mask, uint64_t value,
                   int source, int line);
 
-// Waits like Exchange(). Returns a bit for each lane, set if its `on` is true.
+// Waits like Exchange(). Returns a bit for each lane. The bit is set if the
+// lane's `on` is true.
 unsigned Ballot(const char* operation, unsigned mask, bool on, int line);
 
 // Waits like Exchange() and orders accesses to shared memory.

@@ -24,8 +24,8 @@ struct SharedPointer {
   int i;
 };
 
-// The type of tile[i]. A conversion to T reads the element, an assignment
-// writes it.
+// The type of tile[i]. Converting it to T reads the element, and assigning to
+// it writes the element.
 template <typename T>
 class SharedElement {
  public:

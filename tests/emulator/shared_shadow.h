@@ -9,11 +9,12 @@
 namespace sfmamba::simt {
 
 // Detects races in an array in shared memory. It records which threads accessed
-// each element and finds conflicting accesses that are not ordered, whatever
-// order the threads ran in. Accesses are ordered by __syncthreads and, within a
-// warp, by __syncwarp.
+// each element. Conflicting accesses are a race if they are not ordered by
+// __syncthreads or, within a warp, by __syncwarp. A race is found in whatever
+// order the threads ran.
 //
-// Each call is an access by the running thread. A race ends the grid.
+// Each call of a method is an access by the running thread. A race ends the
+// grid with an error.
 class SharedShadow {
  public:
   explicit SharedShadow(int size) : elements_(size) {}
@@ -24,18 +25,18 @@ class SharedShadow {
   void Atomic(int i);
 
  private:
-  // Accesses of one kind to one element in one epoch: all accesses by one warp,
-  // and one by another warp. The latter suffices to find an access that is not
-  // ordered, whichever thread accesses the element next.
+  // The accesses of one kind to one element in one epoch. Stores all accesses
+  // by one warp, and one access by another warp. One suffices to find an access
+  // that is not ordered, whichever thread accesses the element next.
   struct Accesses {
     uint64_t epoch = 0;
     int warp = 0;
-    int other = -1;              // A thread of another warp; -1 for none.
-    uint32_t times[kWarp] = {};  // Each lane's latest access; 0 for none.
+    int other = -1;              // A thread of another warp, or -1.
+    uint32_t times[kWarp] = {};  // Each lane's latest access, or 0.
 
     void Add(const Thread& thread);
-    // Returns a thread whose access is not ordered before that of `thread`, or
-    // -1 if there is none.
+    // Returns a thread whose access is not ordered before the access of
+    // `thread`. Returns -1 if there is none.
     int Unordered(const Thread& thread) const;
   };
   struct Element {

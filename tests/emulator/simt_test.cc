@@ -25,7 +25,7 @@ absl::Status RunBlock(int threads, void (*kernel)(Parameters...),
                       args...);
 }
 
-// The message of a launch that must fail.
+// Expects that the launch failed. Returns its message.
 std::string Error(const absl::Status& status) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   return std::string(status.message());
@@ -94,7 +94,7 @@ TEST(SimtTest, TheOrderIsRandomAndFollowsFromTheSeed) {
   EXPECT_EQ(sorted, straight);
 }
 
-// Sums the block's values by halving, twice over the same memory.
+// Sums the block's values by halving. Does so twice in the same memory.
 __global__ void SumBlock(const int* in, int* out) {
   __shared__ simt::Shared<int, 128> tile;
   for (int round = 0; round < 2; ++round) {
@@ -169,7 +169,7 @@ TEST(SimtTest, VotesFollowTheirDefinition) {
   EXPECT_THAT(out, ElementsAre(0xaaaaaaaau, 1u, 0u, 1u, 0u, 0xfbu));
 }
 
-// The last warp of 40 threads has 8 lanes.
+// The last warp of a block of 40 threads has only 8 lanes.
 TEST(SimtTest, LanesThatDoNotExistDoNotVote) {
   std::vector<unsigned> out(1);
   const auto kernel = +[](unsigned* out) {

@@ -1,7 +1,7 @@
 // Tells ThreadSanitizer what Abseil's locks order. The system's Abseil is built
-// without it, so that its locks would be invisible and everything they guard
-// would seem to be a race. These definitions come before those of Abseil's
-// shared library, and call them.
+// without ThreadSanitizer. Its locks would therefore be invisible, and accesses
+// that they guard would be reported as races. These definitions replace the
+// ones in Abseil's shared library and call them.
 
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
@@ -16,14 +16,15 @@ namespace absl {
 inline namespace debian3 {
 namespace {
 
-// The definition in the shared library, by its linker name after "_ZN".
+// Returns the definition in the shared library. `name` is its linker name.
 template <typename Function>
 Function* Real(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-// While it lives: a lock being taken. Memory that is touched meanwhile is
-// not looked at, as conditions run on threads that hold the lock for others.
+// As long as an object exists, the thread is acquiring the lock.
+// ThreadSanitizer ignores memory accesses meanwhile, because a thread that
+// holds the lock may evaluate other threads' conditions.
 class Locking {
  public:
   explicit Locking(void* mutex, unsigned flags = 0)
@@ -38,7 +39,7 @@ class Locking {
   unsigned flags_;
 };
 
-// A lock being given back.
+// As long as an object exists, the thread is releasing the lock.
 class Unlocking {
  public:
   explicit Unlocking(void* mutex, unsigned flags = 0)
@@ -52,7 +53,7 @@ class Unlocking {
   const unsigned flags_;
 };
 
-// A held lock being given back and taken again.
+// Calls `wait`, which releases a held lock and acquires it again.
 template <typename Wait>
 auto Waiting(void* mutex, const Wait& wait) {
   const auto result = [&] {
@@ -110,7 +111,7 @@ void Mutex::LockWhen(const Condition& condition) {
   real(this, condition);
 }
 
-// The lock is taken whether the condition came true or not.
+// The lock is acquired even if the condition did not become true.
 bool Mutex::LockWhenWithTimeout(const Condition& condition, Duration timeout) {
   static auto* const real = Real<bool(Mutex*, const Condition&, Duration)>(
       "_ZN4absl7debian35Mutex19LockWhenWithTimeoutERKNS0_9ConditionENS0_"
@@ -152,9 +153,10 @@ bool CondVar::WaitWithTimeout(Mutex* mutex, Duration timeout) {
   return Waiting(mutex, [&] { return real(this, mutex, timeout); });
 }
 
-// ---- What is built on them: its fast paths take no lock ----
+// ---- Classes that are built on them, whose fast paths take no lock ----
 
-// HasBeenNotified() is inline: it reads what follows the mutex.
+// HasBeenNotified() is inline and takes no lock. It reads a member beside the
+// mutex.
 void Notification::Notify() {
   static auto* const real =
       Real<void(Notification*)>("_ZN4absl7debian312Notification6NotifyEv");

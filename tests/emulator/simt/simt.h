@@ -18,12 +18,12 @@
 #include "tests/emulator/grid.h"
 #include "tests/emulator/shared.h"
 
-// The host's version of kernels/cuda/nvcc/simt/simt.h, which says what kernels
-// may use. With this header g++ compiles kernels unmodified, and grid.h runs
+// The host's version of kernels/cuda/nvcc/simt/simt.h, which lists what kernels
+// may use. With this header, g++ compiles unmodified kernels, and grid.h runs
 // them. It does not check registers, __launch_bounds__, bank conflicts, races
 // in global memory, or reads beyond an array in global memory.
 
-// Keywords of CUDA C++, which a host compiler can only learn from macros.
+// Defines keywords of CUDA C++ as macros, so that a host compiler accepts them.
 #define __global__
 #define __device__
 #define __host__
@@ -112,7 +112,8 @@ inline int __all_sync(unsigned mask, int on, int line = __builtin_LINE()) {
   return sfmamba::simt::Ballot("__all_sync", mask, on == 0, line) == 0;
 }
 
-// ---- Atomic operations; one thread runs at a time ----
+// ---- Atomic operations, which need no lock because one thread runs at a time
+// ----
 
 namespace sfmamba::simt {
 
@@ -132,7 +133,7 @@ T ChangeAtomically(SharedPointer<T> pointer, Change change) {
   return old;
 }
 
-// The type T of a T* or of a SharedPointer<T>.
+// The type T for a T* or a SharedPointer<T>.
 template <typename Pointer>
 struct Pointee;
 template <typename T>
@@ -212,9 +213,9 @@ inline float max(float a, float b) { return fmaxf(a, b); }
 
 namespace sfmamba::simt {
 
-// ---- Arithmetic: the hardware's approximate instructions ----
+// ---- Arithmetic of the hardware's approximate instructions ----
 
-// Does what ".ftz" does to operands and results.
+// Replaces a subnormal value by 0, like ".ftz" does for operands and results.
 inline float FlushSubnormal(float x) {
   return std::fabs(x) < std::numeric_limits<float>::min()
              ? std::copysign(0.0f, x)
@@ -232,7 +233,7 @@ inline float Reciprocal(float x) {
   return FlushSubnormal(static_cast<float>(1 / double{FlushSubnormal(x)}));
 }
 
-// ---- Arithmetic: one instruction each ----
+// ---- Arithmetic that is one instruction each ----
 
 inline float Min(float x, float y) {
   if (std::isnan(x) || std::isnan(y)) {
