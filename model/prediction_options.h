@@ -9,8 +9,8 @@ namespace sfmamba::model {
 
 // A request's options for the classification of one image.
 struct ClassificationOptions {
-  bool heat_map = false;     // The classes considered; empty: all.
-  std::vector<int> classes;  // Empty: all.
+  bool heat_map = false;     // Compute a heat map.
+  std::vector<int> classes;  // The classes for it. Empty: all.
   bool embedding = true;     // Return the embedding.
 };
 
@@ -19,11 +19,12 @@ struct ClassificationOptions {
 struct DetectionOptions {
   // Only detections with a greater score are returned.
   std::optional<float> score_threshold;
-  // A detection is suppressed if its IoU with a better one is greater.
+  // A detection is suppressed if its IoU with a better one is greater than
+  // this.
   std::optional<float> nms_iou_threshold;
-  int max_detections = 0;           // 0 means the configuration's.
+  int max_detections = 0;           // 0: the configuration's value.
   std::vector<int> classes;         // The classes to keep, sorted; empty: all.
-  bool class_agnostic_nms = false;  // Suppress across classes, too.
+  bool class_agnostic_nms = false;  // Suppress across classes.
   bool masks = false;               // Compute masks, if the model has any.
 };
 
@@ -33,8 +34,8 @@ struct SegmentationOptions {
   // network's input.
   bool original_size = true;
   bool confidence = false;  // Compute the label's probability for each pixel.
-  // Whether the result is the head's logits, at a quarter of the input's size,
-  // instead of a class map.
+  // Whether the result is the head's logits instead of a class map. Logits have
+  // a quarter of the input's height and width.
   bool logits = false;
 };
 

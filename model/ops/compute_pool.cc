@@ -17,22 +17,22 @@
 namespace sfmamba::ops {
 namespace {
 
-// How long an idle worker spins before it sleeps. This is longer than the
-// serial code between two loops of a model.
+// How long an idle worker spins before it sleeps. This is longer than the time
+// that a model needs between two loops.
 constexpr absl::Duration kWorkerSpin = absl::Microseconds(500);
-// How long a caller spins for its helpers before it sleeps. This is longer than
-// most last parts of a loop take.
+// How long a caller spins while it waits for its helpers. Then it sleeps. Most
+// last parts of a loop take less time.
 constexpr absl::Duration kCallerSpin = absl::Microseconds(100);
-// How long a worker watches a caller. A caller that has computed for less than
-// half of this time has lost its processor.
+// How long a worker watches a caller. If the caller has computed for less than
+// half of this time, it has lost its CPU.
 constexpr absl::Duration kStandstill = absl::Microseconds(100);
-// A thread that is paused for longer than this has lost its processor to
-// another process. Threads of the Linux kernel pause it for less time.
+// If a thread is paused for longer than this, another process has its CPU.
+// Threads of the Linux kernel pause it for less time.
 constexpr absl::Duration kLongPause = absl::Milliseconds(1);
-// If two pauses are further apart than this, they do not count. A process that
-// keeps computing takes a processor every few milliseconds.
+// Pauses that are further apart than this are ignored. A process that computes
+// continuously takes a CPU every few milliseconds.
 constexpr absl::Duration kSeldom = absl::Milliseconds(50);
-// How long threads do not spin after two pauses that are closer than kSeldom.
+// How long threads do not spin after two pauses within kSeldom.
 constexpr absl::Duration kCalmAfter = absl::Milliseconds(200);
 
 constexpr int64_t kAllParts = std::numeric_limits<int64_t>::max();
@@ -43,27 +43,27 @@ int64_t Now() {
       .count();
 }
 
-// Returns the processor time that a thread has used, in nanoseconds. If Linux
-// does not tell, returns the present time, as if the thread always had a
-// processor.
+// Returns the CPU time that a thread has used, in nanoseconds. If Linux does
+// not report it, returns the present time, as if the thread had run all the
+// time.
 int64_t ProcessorTime(clockid_t thread = CLOCK_THREAD_CPUTIME_ID) {
   timespec time;
   if (clock_gettime(thread, &time) != 0) return Now();
   return int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
 }
 
-// Returns the clock by which other threads read the processor time of the
-// calling thread.
+// Returns a clock with which other threads can read the calling thread's CPU
+// time.
 clockid_t ThreadClock() {
   clockid_t clock;
   const int error = pthread_getcpuclockid(pthread_self(), &clock);
   return error == 0 ? clock : CLOCK_MONOTONIC;
 }
 
-// Measures how long the calling thread had no processor. Paused() also has a
-// useful side effect. It asks Linux how long the thread has run. Linux then
-// lets another process run if the thread has used up its time slice. Otherwise
-// Linux would do so at its next tick, wherever the thread is by then.
+// Measures how long the calling thread had no CPU. Paused() also has a useful
+// side effect, because it asks Linux how long the thread has run. If the thread
+// has used up its time slice, Linux then lets another process run. Linux would
+// otherwise do this at its next tick, perhaps in the middle of a part.
 class Stopwatch {
  public:
   int64_t Paused() const {
@@ -76,11 +76,11 @@ class Stopwatch {
 
 }  // namespace
 
-// A loop that is being computed. It lives on its caller's stack until no thread
-// computes a part of it.
+// A loop that is being computed. It is a local variable of its caller and
+// exists until no thread computes a part of it.
 class ComputePool::Loop {
  public:
-  // If `equal_parts`, each thread takes one part, and all parts have the same
+  // If `equal_parts`, there is one part for each thread, and all have the same
   // size. If not, parts become smaller towards the end of the loop.
   Loop(int threads, int64_t count, int64_t grain, bool equal_parts, Body body)
       : threads(threads),
@@ -101,7 +101,7 @@ class ComputePool::Loop {
       try {
         body_(begin, end);
       } catch (...) {
-        next_ = count_;  // The parts not yet taken are dropped.
+        next_ = count_;  // Drops the parts that no thread has taken.
         if (!failed_.exchange(true)) error_ = std::current_exception();
       }
     }
@@ -112,11 +112,11 @@ class ComputePool::Loop {
     if (error_) std::rethrow_exception(error_);
   }
 
-  const int threads;    // The maximum, including the caller.
+  const int threads;    // The maximum, with the caller.
   const int processor;  // The caller's processor at the start.
-  const pid_t caller;   // Linux's ID of the caller's thread.
+  const pid_t caller;   // The Linux ID of the caller's thread.
   const clockid_t caller_clock;
-  bool moved = false;  // Whether a worker has moved the caller. Under mu_.
+  bool moved = false;           // A worker has moved the caller. Under mu_.
   std::atomic<int> helpers{0};  // Workers that compute. Written under mu_.
   absl::CondVar done;           // Signalled when helpers becomes 0.
 
@@ -126,9 +126,10 @@ class ComputePool::Loop {
     do {
       const int64_t left = count_ - next;
       if (left <= 0) return false;
-      // Without a fixed size, parts shrink with the number of elements that are
-      // left. A thread that loses its processor then delays the loop only a
-      // little. A rest smaller than a grain joins the part before it.
+      // Without a fixed size, a part's size depends on the number of remaining
+      // elements. A thread that loses its CPU near the end then delays the loop
+      // only a little. If fewer elements than a grain would remain, they are
+      // added to this part.
       int64_t size = std::max(grain_, share_ > 0 ? share_ : left / threads);
       if (left - size < grain_) size = left;
       *begin = next;
@@ -138,20 +139,20 @@ class ComputePool::Loop {
   }
 
   const int64_t count_, grain_;
-  const int64_t share_;  // Elements in a part; 0: not fixed.
+  const int64_t share_;  // Elements in a part, or 0 if not fixed.
   const Body body_;
-  std::atomic<int64_t> next_{0};  // The first element not yet taken.
+  std::atomic<int64_t> next_{0};  // The first element that is not taken.
   std::atomic<bool> failed_{false};
-  std::exception_ptr error_;  // Written by the thread that sets failed_.
+  std::exception_ptr error_;  // Set by the thread that sets failed_.
 };
 
 struct ComputePool::Worker {
   enum class State { kComputing, kSpinning, kAsleep };
 
-  int home = -1;       // The processor to stay on if IsDisturbed(); -1: none.
-  int processor = -1;  // The processor that the thread is bound to; -1: none.
+  int home = -1;       // The CPU to stay on if IsDisturbed(), or -1.
+  int processor = -1;  // The CPU to which the thread is bound, or -1.
   State state = State::kComputing;  // Guarded by mu_.
-  absl::CondVar wake;               // Signalled when kAsleep ends.
+  absl::CondVar wake;               // Signalled when it must wake up.
   std::thread thread;
 };
 
@@ -165,7 +166,7 @@ ComputePool::~ComputePool() {
   {
     absl::MutexLock lock(&mu_);
     stopping_ = true;
-    ++published_;  // Ends the spinning of workers.
+    ++published_;  // Workers that spin see this and stop.
     for (const auto& worker : workers_) worker->wake.Signal();
     workers.swap(workers_);
   }
@@ -181,8 +182,8 @@ void ComputePool::Run(int threads, int64_t count, int64_t grain, Body body) {
   const Stopwatch watch;
   loop.Compute(kAllParts);
   NoticePause(watch.Paused());
-  // An error is thrown only after this, because helpers still use the loop,
-  // which is on this stack.
+  // An exception may be thrown only after Retire(). Before, helpers may still
+  // use the loop, which is a local variable.
   Retire(loop);
   loop.ThrowIfFailed();
 }
@@ -193,13 +194,14 @@ void ComputePool::Publish(Loop& loop) {
   ++computing_;
   loops_.push_back(&loop);
   ++published_;
-  // This wakes only one worker, so that the caller starts computing at once.
+  // Only one worker is woken here, so that the caller starts computing soon.
   // Each worker that finds the loop wakes the next one.
   WakeWorker(loop);
 }
 
 void ComputePool::Retire(Loop& loop) {
-  // To fall asleep and to be woken takes longer than most last parts of a loop.
+  // Spins, because falling asleep and waking up would take longer than most
+  // last parts of a loop.
   if (loop.helpers.load() > 0 && !IsDisturbed()) {
     SpinUntil(kCallerSpin, [&] { return loop.helpers.load() == 0; });
   }
@@ -214,9 +216,9 @@ void ComputePool::StartWorkers(int threads) {
   if (threads <= threads_) return;
   threads_ = threads;
   const bool stay = static_cast<int>(processors_.size()) == threads;
-  // If there is a worker for each processor, one of them is on the caller's
-  // processor and cannot help the caller. It is needed all the same, because a
-  // caller may be on any of the processors.
+  // If there is a worker for each CPU, one of them is on the caller's CPU and
+  // cannot help. It is still needed, because another caller may be on another
+  // CPU.
   const int wanted = stay ? threads : threads - 1;
   for (int i = static_cast<int>(workers_.size()); i < wanted; ++i) {
     workers_.push_back(std::make_unique<Worker>());
@@ -239,9 +241,9 @@ void ComputePool::Work(Worker& self) {
       WakeWorker(*loop);
       mu_.Unlock();
       const Stopwatch watch;
-      // While other processes use the processors, a worker computes one part at
-      // a time. watch.Paused() then lets Linux stop the worker between two
-      // parts.
+      // While other processes use the CPUs, a worker computes only one part at
+      // a time. Between two parts, watch.Paused() gives Linux a chance to run
+      // another process.
       loop->Compute(IsDisturbed() ? 1 : kAllParts);
       mu_.Lock();
       --computing_;
@@ -257,8 +259,8 @@ void ComputePool::Work(Worker& self) {
       SpinForLoop(self);
       continue;
     }
-    // This worker may have been woken for a loop that it may not help any more.
-    // Another worker may still help that loop.
+    // This worker may have been woken for a loop that it may no longer help.
+    // Another worker may be allowed to help, so it is woken.
     for (const Loop* loop : loops_) WakeWorker(*loop);
     self.state = Worker::State::kAsleep;
     while (self.state == Worker::State::kAsleep && !stopping_) {
@@ -277,16 +279,17 @@ void ComputePool::StayIfDisturbed(Worker& self) {
 }
 
 bool ComputePool::MayHelp(const Worker& worker, const Loop& loop) const {
-  // A worker bound to the caller's processor would take it from the caller.
+  // A worker that is bound to the caller's CPU would compete with the caller
+  // for it.
   return worker.processor != loop.processor && computing_ < loop.threads &&
          loop.HasParts();
 }
 
 void ComputePool::SpinForLoop(Worker& self) {
   const bool disturbed = IsDisturbed();
-  // If other processes use the processors, this is the oldest loop. All its
-  // parts are taken. Its caller is on another processor or waits for that
-  // processor.
+  // The loop whose caller this worker watches, if other processes use the CPUs.
+  // It is the oldest loop. All of its parts are taken. Its caller is not on
+  // this worker's CPU.
   Loop* last = nullptr;
   if (disturbed) {
     if (self.processor < 0 || loops_.empty()) return;
@@ -295,8 +298,8 @@ void ComputePool::SpinForLoop(Worker& self) {
   }
   const int64_t used = last ? ProcessorTime(last->caller_clock) : 0;
   const int64_t start = Now(), seen = published_.load(), gone = retired_.load();
-  // The next loop ends the spinning even if this worker may not help the loop,
-  // because the loop's caller may be on this processor.
+  // Any new loop ends the spinning, even if this worker may not help it. The
+  // new loop's caller may need this CPU.
   self.state = Worker::State::kSpinning;
   mu_.Unlock();
   SpinUntil(disturbed ? kStandstill : kWorkerSpin, [&] {
@@ -304,15 +307,15 @@ void ComputePool::SpinForLoop(Worker& self) {
   });
   mu_.Lock();
   self.state = Worker::State::kComputing;
-  // A loop is known by its address on a stack. A loop that was published later
-  // may have the same address.
+  // The watched loop may be gone, and a later loop may have the same address on
+  // the stack. Returns if this is possible, or if the caller need not be moved.
   if (last == nullptr || published_.load() != seen ||
       std::find(loops_.begin(), loops_.end(), last) == loops_.end() ||
       last->helpers.load() > 0 || last->moved) {
     return;
   }
-  // If the caller has computed for less than half of the time, it is waiting
-  // for its processor.
+  // If the caller has computed for less than half of the time, it waits for its
+  // CPU. It is then moved to this worker's CPU.
   if (ProcessorTime(last->caller_clock) - used < (Now() - start) / 2) {
     last->moved = true;
     MoveThread(last->caller, self.processor);
@@ -334,7 +337,8 @@ void ComputePool::WakeWorker(const Loop& loop) {
   Worker* asleep = nullptr;
   for (const auto& worker : workers_) {
     if (!MayHelp(*worker, loop)) continue;
-    if (worker->state == Worker::State::kSpinning) return;  // It will help.
+    // This worker will help.
+    if (worker->state == Worker::State::kSpinning) return;
     if (worker->state == Worker::State::kAsleep) asleep = worker.get();
   }
   if (asleep == nullptr) return;
@@ -348,8 +352,8 @@ void ComputePool::SpinUntil(absl::Duration limit,
   const int64_t end = start + absl::ToInt64Nanoseconds(limit);
   for (int64_t last = start, now; !done() && last < end; last = now) {
     for (int i = 0; i < 2; ++i) __builtin_ia32_pause();
-    // If there is a millisecond between two readings of the clock, the thread
-    // has lost its processor.
+    // If a millisecond has passed since the last reading of the clock, this
+    // thread has lost its CPU.
     now = Now();
     if (NoticePause(now - last)) return;
   }

@@ -9,12 +9,12 @@
 
 namespace sfmamba::ops {
 
-// kRelu6 is min(max(x, 0), 6), where NaN stays NaN. kGeluTanh is GELU in its
-// tanh form.
+// kRelu6 is min(max(x, 0), 6), and a NaN remains a NaN. kGeluTanh is GELU in
+// its tanh form.
 enum class Activation { kNone, kRelu, kRelu6, kGeluTanh };
 
-// A convolution with padding (kernel - 1) / 2. A BatchNorm, if any, and an
-// activation follow.
+// A convolution with padding (kernel - 1) / 2. It is followed by a BatchNorm,
+// if there is one, and an activation.
 struct ConvolutionParameters {
   Weights weights;  // [out, in / groups, kernel, kernel], with an odd kernel,
                     // and [out]; the bias may be undefined.
@@ -42,9 +42,9 @@ class ConvolutionOp {
   virtual ~ConvolutionOp() = default;
 
   virtual at::Tensor Forward(const at::Tensor& x) const = 0;
-  // residual += Forward(x). May write to residual's memory, which no other
-  // tensor may share. Requires stride 1, one group and no activation.
-  // `residual` must be a result of another operator.
+  // Computes residual += Forward(x). May write to residual's memory, which no
+  // other tensor may share. Requires stride 1, one group and no activation.
+  // `residual` must be the result of another operator.
   virtual void AddTo(at::Tensor& residual, const at::Tensor& x) const = 0;
 };
 

@@ -19,7 +19,7 @@ struct Scan {
   at::Tensor A;     // [states, channels], negative
   at::Tensor D;     // [channels]
   at::Tensor bias;  // [channels], the whole bias of dt
-  // Not owned.
+  // Not owned, and must outlive this object.
   const tuning::ScanPlanChooser* chooser = nullptr;
 };
 
@@ -30,15 +30,15 @@ struct ShortConv {
   at::Tensor y;
 };
 
-// How a GPU's library chooses the algorithm of a convolution.
+// How a GPU's library chooses the algorithm for a convolution.
 enum class ConvSearch {
-  kFixed,    // One with a fixed order of operations.
-  kGuess,    // By the library's heuristics, for sizes that rarely recur.
-  kMeasure,  // By timing all at the first batch of a size, which takes long.
+  kFixed,    // An algorithm with a fixed order of operations.
+  kGuess,    // By a heuristic, for sizes that rarely recur.
+  kMeasure,  // By timing all algorithms when a size first occurs. Takes long.
 };
 
-// The weight [out, in / groups, kernel, kernel], channels-last in memory, and
-// the parameters of a two-dimensional convolution.
+// A two-dimensional convolution: its weight [out, in / groups, kernel, kernel],
+// channels-last in memory, and its parameters.
 struct ConvWeights {
   at::Tensor weight;
   int stride = 1;
@@ -62,15 +62,15 @@ struct ImagePixels {
   int height, width;
 };
 
-// Images on a device and the parameters of their normalisation. Each image is
+// Images on a device, and the parameters for normalising them. Each image is
 // padded on the right and at the bottom to height x width.
 struct PixelBatch {
   std::vector<ImagePixels> images;
-  int height = 0, width = 0;  // No image is larger.
+  int height = 0, width = 0;  // At least the largest image's.
   std::array<float, 3> mean{}, std{};
-  // A byte for each image, in the device's memory. It is not 0 if the image is
-  // [3, height, width]. In the device's memory it can change between two
-  // replays of a recorded graph. Null if no image has this layout.
+  // One byte for each image, in the device's memory. It is not 0 if the image
+  // is [3, height, width]. Because it is in the device's memory, it can change
+  // between two replays of a recorded graph. Null if no image has this layout.
   const uint8_t* planar = nullptr;
 };
 
@@ -82,9 +82,10 @@ struct PixelConvWeights {
 };
 
 // The operations that CudaImplementation calls. They enqueue work on the
-// calling thread's stream and return. Operations with results in the CPU's
-// memory also wait for these. Tensors are on the device, in fp32, fp16 or bf16.
-// All else about the arguments is as in model/ops/cpu/ops.h. Thread-safe.
+// calling thread's stream and return. Operations whose results are in the CPU's
+// memory also wait for them. Tensors are on the device, in fp32, fp16 or bf16.
+// Other properties of the arguments are described in model/ops/cpu/ops.h.
+// Thread-safe.
 class DeviceOps {
  public:
   virtual ~DeviceOps() = default;
@@ -96,10 +97,10 @@ class DeviceOps {
                          const at::Tensor& gamma, const at::Tensor& beta,
                          float eps, int64_t length, bool swap,
                          const at::Tensor& y) const = 0;
-  // Computes y = the norm of x + add, where x is [rows, tokens, channels]. x is
-  // not changed. The values of x + add for tokens [first, first + count) of
-  // each row are written to `kept` [rows, count, channels], contiguous. All
-  // else is as for LayerNorm() without a swap.
+  // Computes y = the norm of x + add for x [rows, tokens, channels], without
+  // changing x. Writes x + add for tokens [first, first + count) of each row to
+  // `kept` [rows, count, channels], contiguous. Other properties are described
+  // at LayerNorm(), called without a swap.
   virtual void LayerNormKeeping(const at::Tensor& x, const at::Tensor& add,
                                 const at::Tensor& gamma, const at::Tensor& beta,
                                 float eps, int64_t first,
@@ -121,11 +122,11 @@ class DeviceOps {
   virtual void CrossScan(const Scan& scan, const at::Tensor& u,
                          const at::Tensor& dt, const at::Tensor& B,
                          const at::Tensor& C, const at::Tensor& y) const = 0;
-  // x = activation(x + bias) in place. x is [rows, channels], contiguous; bias
-  // is [channels], fp32, or undefined.
+  // Computes x = activation(x + bias) in place. x is [rows, channels],
+  // contiguous. bias is [channels] in fp32, or undefined.
   virtual void Activate(const at::Tensor& x, const at::Tensor& bias,
                         kernels::CudaActivation activation) const = 0;
-  // y += x + bias, with shapes as for Activate().
+  // Computes y += x + bias. The shapes are described at Activate().
   virtual void AddBiased(const at::Tensor& x, const at::Tensor& bias,
                          const at::Tensor& y) const = 0;
   virtual void FillEndsWithMean(const at::Tensor& x) const = 0;
@@ -145,10 +146,11 @@ class DeviceOps {
                               const PixelConvWeights& weights,
                               const at::Tensor& y) const = 0;
 
-  // Copy maps [N, H, W, C], whose last axis is contiguous, to windows [N *
-  // windows, height * width, C], contiguous, and back. Unless `ends` is kNone,
-  // a window has one more token at either end. The windows have the map's type
-  // or are fp32.
+  // WindowPartition() copies maps [N, H, W, C] to windows [N * windows, height
+  // * width, C], and WindowReverse() copies windows back. The last axis of the
+  // maps must be contiguous. The windows must be contiguous. Unless `ends` is
+  // kNone, a window has one more token at either end. The windows have the
+  // map's type or fp32.
   virtual void WindowPartition(const at::Tensor& map, const WindowGrid& grid,
                                WindowEnds ends,
                                const at::Tensor& windows) const = 0;
@@ -171,7 +173,7 @@ class DeviceOps {
   // Returns Linear(x, W, bias) after GELU in its tanh form.
   virtual at::Tensor LinearGeluTanh(const at::Tensor& x, const at::Tensor& W,
                                     const at::Tensor& bias) const = 0;
-  // y += x W^T.
+  // Computes y += x W^T.
   virtual void AddLinear(const at::Tensor& x, const at::Tensor& W,
                          const at::Tensor& y) const = 0;
   // Returns the convolution of x [N, in, H, W]. It is channels-last in memory.

@@ -12,14 +12,14 @@ struct GatedConvolutionParameters {
   model::Nonlinearity gate = model::Nonlinearity::kGelu;
 };
 
-// The middle of a gated block: its convolution and its gate. See
+// The middle of a gated block, which is its convolution and its gate. See
 // kernels/linear/gated_convolution.h. Immutable, so thread-safe.
 class GatedConvolutionOp {
  public:
   virtual ~GatedConvolutionOp() = default;
 
-  // Maps x [N, H, W, 2 * hidden], contiguous, a result of a linear operator, to
-  // [N, H, W, hidden], which linear operators read.
+  // Maps x [N, H, W, 2 * hidden] to [N, H, W, hidden]. x is contiguous and the
+  // result of a linear operator. The result may be read by linear operators.
   virtual at::Tensor Forward(const at::Tensor& x) const = 0;
 };
 

@@ -18,20 +18,21 @@ class PoolingOp {
  public:
   virtual ~PoolingOp() = default;
 
-  // Applies the BatchNorm, if any, to map [N, C, H, W] and returns the mean
-  // over its pixels, [N, C] in fp32.
+  // Applies the BatchNorm, if there is one, to map [N, C, H, W]. Returns the
+  // mean over the pixels, [N, C] in fp32.
   virtual at::Tensor Forward(const at::Tensor& map) const = 0;
 };
 
 struct PyramidFusionParameters {
-  std::vector<int> in_channels;  // By map.
-  Weights weights;               // [out, sum of in_channels, 3, 3], no bias.
-  BatchNorm norm;                // [out]
-  int size = 0;  // The expected side of the first map in pixels, a hint.
+  std::vector<int> in_channels;  // For each map.
+  Weights weights;  // [out, sum of in_channels, 3, 3], without bias.
+  BatchNorm norm;   // [out]
+  int size = 0;     // The expected side of the first map in pixels.
 };
 
-// Resizes maps (bilinearly) to the size of the first one, concatenates them and
-// applies a 3x3 convolution, a BatchNorm and a ReLU. Immutable, so thread-safe.
+// Resizes maps bilinearly to the size of the first map and concatenates them.
+// Then applies a 3x3 convolution, a BatchNorm and a ReLU. Immutable, so
+// thread-safe.
 class PyramidFusionOp {
  public:
   virtual ~PyramidFusionOp() = default;

@@ -9,8 +9,8 @@
 
 namespace sfmamba::ops {
 
-// A network's input. It consists of normalised values, or of pixels on a
-// device, which the first convolution normalises.
+// The input of a network. It consists of normalised values, or of pixels on a
+// device. The first convolution normalises pixels.
 class ImageBatch {
  public:
   // `values` is [N, 3, H, W], normalised.

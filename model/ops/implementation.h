@@ -17,10 +17,11 @@
 
 namespace sfmamba::ops {
 
-// Makes the operators that layers are built of. An implementation prepares an
-// operator's weights once, at load: it transforms and packs them and chooses
-// the type that the operator computes in. A model has one implementation, which
-// is chosen where the model is made; layers only compose its operators.
+// Makes the operators from which layers are built. An implementation prepares
+// an operator's weights once, when the model is loaded. It transforms and packs
+// them and chooses the type in which the operator computes. A model has one
+// implementation, which is chosen where the model is made. Layers only combine
+// its operators.
 //
 // Immutable, so thread-safe. Must outlive its operators. The weights in its
 // arguments are fp32, on the implementation's device. Methods throw c10::Error.
@@ -60,8 +61,8 @@ class Implementation {
 
   // Returns the images' normalised values [N, 3, H, W], with 0 in the padding.
   virtual at::Tensor Values(const ImageBatch& images) const = 0;
-  // x = activation(x) in place. x is dense in memory, with its axes in any
-  // order.
+  // Computes x = activation(x) in place. x must be dense in memory, with its
+  // axes in any order.
   virtual void Activate(at::Tensor& x,
                         model::Nonlinearity activation) const = 0;
   // Sets the first and the last token of each sequence to the mean of the
@@ -72,8 +73,8 @@ class Implementation {
   virtual at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
                                const at::Tensor& v) const = 0;
 
-  // Converts map [N, C, H, W] to the form that RoiAlign() reads. It is then
-  // channels-last in memory and of a supported type.
+  // Converts map [N, C, H, W] to the form that RoiAlign() reads. This form is
+  // channels-last in memory and has a type that RoiAlign() supports.
   virtual at::Tensor RoiMap(const at::Tensor& map) const = 0;
   // Returns the features [n, C, size, size] of regions rois [n, 4],
   // channels-last in memory. See kernels/detection/roi_align.h. `maps` are the
@@ -99,10 +100,10 @@ class Implementation {
                                   int input_width, bool confidence,
                                   model::Segmentation* out) const = 0;
 
-  // Calls body(first, count) for parts that partition [0, count). A part has at
-  // most `size` items. If larger parts are faster, there is only one part.
-  // Parts may run at the same time. They do not depend on the number of
-  // threads.
+  // Divides [0, count) into parts and calls body(first, count) for each. A part
+  // has at most `size` items. If larger parts are faster, there is only one
+  // part instead. Parts may run at the same time. They do not depend on the
+  // number of threads.
   virtual void ForEachPart(
       int64_t count, int64_t size,
       absl::FunctionRef<void(int64_t first, int64_t count)> body) const = 0;

@@ -19,8 +19,8 @@ class LayerNormOp {
   virtual ~LayerNormOp() = default;
 
   // Returns the norm of x's tokens, in x's shape and in a type that the
-  // implementation's linear operators read. With `swap`, the first and the last
-  // of each `length` tokens are exchanged beforehand, also in x itself.
+  // implementation's linear operators read. If `swap`, first exchanges the
+  // first and the last of each `length` tokens, also in x itself.
   virtual at::Tensor Forward(Residual& x, int64_t length, bool swap) const = 0;
   // Returns the norm of all tokens of x, without a swap. Then drops all tokens
   // from x except tokens [first, first + count) of each row.

@@ -14,22 +14,23 @@ struct LinearParameters {
   Weights weights;   // [out, in] and [out]; the bias may be undefined.
   at::Tensor scale;  // [out], a layer scale, or undefined.
   Epilogue epilogue = Epilogue::kNone;
-  // Whether the result is an output of the network (logits, deltas of boxes).
+  // Whether the result is an output of the network, such as logits or deltas of
+  // boxes.
   bool is_output = false;
   // Whether only linear operators and attention read the result. It may then
   // have the type in which they multiply.
   bool feeds_products = false;
 };
 
-// y = epilogue((x W^T + bias) * scale) over the last axis of x. Immutable, so
-// thread-safe.
+// Computes y = epilogue((x W^T + bias) * scale) over the last axis of x.
+// Immutable, so thread-safe.
 class LinearOp {
  public:
   virtual ~LinearOp() = default;
 
   // Maps x [..., in] to [..., out] in new memory.
   virtual at::Tensor Forward(const at::Tensor& x) const = 0;
-  // residual += Forward(x). Requires Epilogue::kNone.
+  // Computes residual += Forward(x). Requires Epilogue::kNone.
   virtual void AddTo(Residual& residual, const at::Tensor& x) const = 0;
 };
 

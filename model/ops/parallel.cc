@@ -13,20 +13,23 @@
 #include "model/ops/affinity.h"
 #include "model/ops/compute_pool.h"
 
-// Limits the threads that MKL uses in the calling thread. With 0, MKL uses
-// OpenMP's number. Returns the previous limit. libtorch exports this function
-// but has no header for it.
+// Limits the number of threads that MKL uses in the calling thread. With 0, MKL
+// uses OpenMP's number. Returns the previous limit. libtorch exports this
+// function, but has no header for it.
 extern "C" int MKL_Set_Num_Threads_Local(int threads);
 
 namespace sfmamba::ops {
 namespace {
 
-// The result of LoopThreads() in this thread. 0 means libtorch's number.
+// The result of LoopThreads() in this thread. 0 means the number that libtorch
+// uses.
 thread_local int thread_loop_threads = 0;
-// The pool that computes this thread's loops. Null means the process's pool.
+// The pool that computes this thread's loops. Null means the pool of the
+// process.
 thread_local ComputePool* thread_pool = nullptr;
 
-// Makes loops and operators serial within a part of a loop.
+// While an object exists, loops and operators of this thread use only this
+// thread. It exists within a part of a loop.
 class SerialPart : public SerialOperators {
  public:
   SerialPart() : SerialOperators(1) {}
@@ -71,9 +74,9 @@ int LoopThreads() {
   return thread_loop_threads > 0 ? thread_loop_threads : at::get_num_threads();
 }
 
-// The calls of at::get_num_threads(), here and below, make libtorch set up the
-// thread's limits before they are changed. Otherwise libtorch would set them up
-// later and overwrite the changes.
+// Here and below, at::get_num_threads() is called so that libtorch sets up the
+// thread's limits now. Otherwise libtorch would do this later and overwrite the
+// changes.
 SerialOperators::SerialOperators(int loop_threads)
     : loop_threads_(thread_loop_threads),
       operator_threads_(at::get_num_threads()) {
@@ -99,7 +102,7 @@ void ComputeAlone() {
   MKL_Set_Num_Threads_Local(1);
 }
 
-// The threads that libtorch starts for this one inherit its processors.
+// libtorch's threads are started by this thread, so they run on the same CPUs.
 OnProcessorGroup::OnProcessorGroup(const model::ProcessorGroup& group)
     : processors_(ThreadProcessors()),
       operator_threads_(at::get_num_threads()),

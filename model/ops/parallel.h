@@ -9,20 +9,19 @@
 
 namespace sfmamba::ops {
 
-// Returns the number of threads that a loop of the calling thread may have.
-// This is 1 within a part of a loop. Outside of loops it is libtorch's number
+// Returns the number of threads that a loop of the calling thread may use.
+// Within a part of a loop, this is 1. Outside of loops, it is libtorch's number
 // of intra-op threads.
 int LoopThreads();
 
-// Returns whether a loop of the calling thread has more parts than threads at
-// present, because other processes use the processors.
+// Returns whether loops of the calling thread now have more parts than threads.
+// They do while other processes use the CPUs.
 bool LoopsHaveManyParts();
 
-// While an object exists, operators of libtorch, oneDNN and MKL use only one
-// thread if the thread that made the object calls them. Loops use as many
-// threads as before. Models that do most of their work in loops use this class.
-// Without it, libtorch's threads would spin after each operator and take time
-// from the ComputePool.
+// While an object exists, operators of libtorch, oneDNN and MKL that its thread
+// calls use only one thread. Loops use as many threads as before. Models that
+// do most of their work in loops use this class. Without it, libtorch's threads
+// would spin after each operator and take time from the ComputePool.
 class SerialOperators {
  public:
   SerialOperators() : SerialOperators(LoopThreads()) {}
@@ -45,10 +44,11 @@ void ComputeAlone();
 
 class ComputePool;
 
-// While an object exists, the thread that made it runs on the group's
-// processors only. So do its loops and libtorch's operators, with at most the
-// group's threads. Groups with the same processors share a ComputePool. Memory
-// that the threads write first lies on their NUMA node, as is Linux's default.
+// While an object exists, its thread runs only on the group's CPUs. The
+// thread's loops and libtorch's operators also run there, with at most the
+// group's number of threads. Groups with the same CPUs share a ComputePool.
+// Memory that these threads write first lies on their NUMA node, which is
+// Linux's default.
 //
 // Must be destroyed by the thread that made it. If a thread has several
 // objects, it must destroy the last one first. If Linux refuses to bind the

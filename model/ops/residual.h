@@ -11,7 +11,7 @@ namespace sfmamba::ops {
 // add to. The implementation chooses its type.
 class Residual {
  public:
-  // No other tensor may share x's memory.
+  // No other tensor may share the memory of x.
   explicit Residual(at::Tensor x) : x_(std::move(x)) {}
 
   // Returns x with everything that was added. The caller may change or replace
@@ -24,19 +24,19 @@ class Residual {
 
   // ---- For operators ----
 
-  // x += y, at once. y has as many values as x, in the same order.
+  // Computes x += y at once. y has as many values as x, in the same order.
   void Add(const at::Tensor& y);
-  // x += y, but later: in the next Sum(), or in the next LayerNorm, which calls
-  // TakeParts(). The norm reads x anyway, so the addition needs no additional
-  // pass over memory.
+  // Computes x += y later. The next Sum() or the next LayerNorm adds y. The
+  // LayerNorm calls TakeParts() and reads x anyway, so the addition needs no
+  // additional pass over memory.
   void AddLater(const at::Tensor& y);
-  // Returns x and the tensor that is still to be added to it, which is
+  // Returns x and the tensor that must still be added to x. The latter is
   // undefined if there is none. The caller must add the two.
   std::pair<at::Tensor, at::Tensor> TakeParts();
 
  private:
   at::Tensor x_;
-  at::Tensor waiting_;  // Still to be added to x_, or undefined.
+  at::Tensor waiting_;  // Must still be added, or undefined.
 };
 
 }  // namespace sfmamba::ops

@@ -7,8 +7,8 @@
 namespace sfmamba::ops {
 
 struct WindowParameters {
-  // Whether layer scales make the values that are added to the residual stream
-  // small.
+  // Whether layer scales are applied, so that the values that are added to the
+  // residual stream are small.
   bool layer_scale = false;
 };
 
@@ -20,18 +20,19 @@ class WindowOp {
   virtual ~WindowOp() = default;
 
   // Converts x [N, map_height, map_width, C] to windows [N * windows, height *
-  // width, C], contiguous and of the residual stream's type. Unless `ends` is
-  // kNone, a window has one more token at either end. Tokens beyond the map are
-  // zeros. If `ends` is kNone, the result shares x's memory if possible.
+  // width, C]. They are contiguous and have the residual stream's type. Tokens
+  // beyond the map are zeros. Unless `ends` is kNone, each window gets one more
+  // token at either end. If `ends` is kNone, the result shares x's memory if
+  // possible.
   virtual at::Tensor Partition(const at::Tensor& x, const WindowGrid& grid,
                                WindowEnds ends) const = 0;
   // The inverse of Partition() with kNone. Returns [N, map_height, map_width,
   // C]. Tokens beyond the map are dropped.
   virtual at::Tensor Reverse(const at::Tensor& windows,
                              const WindowGrid& grid) const = 0;
-  // Returns the number of rows for which the last attention of a stage is
-  // computed if `grid` has only one window. This includes all rows of the map.
-  // It may include more, because few different numbers of rows may be faster.
+  // Returns the number of rows that the last attention of a stage must compute.
+  // `grid` has only one window. This includes all rows of the map. It may
+  // include more rows, because few different numbers of rows may be faster.
   virtual int64_t RowsNeeded(const WindowGrid& grid) const {
     return grid.map_height;
   }

@@ -14,7 +14,7 @@ namespace {
 
 class PastedMask final : public model::InstanceMask {
  public:
-  // `mask`, `by_rows`, `begin` and `end` of `paste` need not be set.
+  // The caller need not set `mask`, `by_rows`, `begin` and `end` of `paste`.
   PastedMask(std::vector<float> mask, const kernels::MaskRunsArgs& paste)
       : mask_(std::move(mask)), paste_(paste) {}
 

@@ -9,8 +9,8 @@
 
 namespace sfmamba::ops {
 
-// Operations on results of the network that were copied to the CPU. Heads use
-// them. The functions run on the calling thread.
+// The following functions process results of the network that were copied to
+// the CPU. They run on the calling thread.
 
 // Non-maximum suppression, see kernels/detection/nms.h. boxes is [n, 4] and
 // scores is [n]. groups is int32 [n], or undefined if all boxes are in one

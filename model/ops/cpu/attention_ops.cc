@@ -13,16 +13,18 @@
 namespace sfmamba::ops {
 namespace {
 
-// The fewest multiplications in a part. They take about 10 us.
+// A part of the loop has at least this many multiplications, which take about
+// 10 us.
 constexpr int64_t kGrainProducts = 1 << 19;
-// The fewest multiplications in a part whose overhead is large, because it
-// calls libtorch or because other processes use the processors, too.
+// The minimum for parts with a larger overhead. These are parts that call
+// libtorch, or all parts while other processes use the CPUs.
 constexpr int64_t kLongGrainProducts = 1 << 21;
-// The number of queries in a part. Each part packs all keys of its head.
+// The largest number of queries in a part. Each part packs all keys of its
+// head.
 constexpr int64_t kPartQueries = 1024;
 
-// Returns an uninitialised result. The heads of a token lie side by side in
-// memory, as the next layer reads them.
+// Returns an uninitialised result. In memory, the heads of a token lie side by
+// side, as the next layer needs them.
 at::Tensor EmptyResult(const at::Tensor& q, const at::Tensor& v) {
   return at::empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.options())
       .transpose(1, 2);
@@ -30,13 +32,14 @@ at::Tensor EmptyResult(const at::Tensor& q, const at::Tensor& v) {
 
 void AttendByLibtorch(const at::Tensor& q, const at::Tensor& k,
                       const at::Tensor& v, const at::Tensor& y) {
-  // The threads divide the sequences or the heads, whichever are more.
+  // The threads divide the sequences or the heads, whichever number is larger.
   const int axis = q.size(0) >= q.size(1) ? 0 : 1;
   const int64_t products =
       q.size(2) * k.size(2) * (k.size(3) + v.size(3)) * q.size(1 - axis);
   ParallelFor(q.size(axis), std::max<int64_t>(1, kLongGrainProducts / products),
               [&](int64_t begin, int64_t end) {
-                const c10::InferenceMode guard;  // Set for each thread.
+                // The mode is set for each thread.
+                const c10::InferenceMode guard;
                 const auto part = [&](const at::Tensor& x) {
                   return x.narrow(axis, begin, end - begin);
                 };
@@ -51,7 +54,7 @@ void Attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
             const at::Tensor& y) {
   const int64_t heads = q.size(1), queries = q.size(2);
   const int64_t parts = (queries + kPartQueries - 1) / kPartQueries;
-  // Multiplications of one part: q k^T and the weighted sum of v.
+  // The multiplications of one part: for q k^T and for the weighted sum of v.
   const int64_t products = queries * k.size(2) * 2 * q.size(3) / parts;
   const int64_t grain =
       LoopsHaveManyParts() ? kLongGrainProducts : kGrainProducts;

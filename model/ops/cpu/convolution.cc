@@ -24,9 +24,9 @@ at::Tensor Activated(at::Tensor x, Activation activation) {
   return x;
 }
 
-// Returns whether Winograd's method is used. It needs a third of the
-// multiplications and rounds somewhat more. It requires a 3x3 kernel with
-// stride 1 and one group, another activation than ReLU6, and vector
+// Returns whether Winograd's method is used. It needs only a third of the
+// multiplications, but rounds a little more. It requires a 3x3 kernel with
+// stride 1 and one group, an activation other than ReLU6, and vector
 // instructions.
 bool IsForWinograd(const ConvolutionParameters& parameters) {
   return parameters.kernel() == 3 && parameters.stride == 1 &&
@@ -81,7 +81,7 @@ void SetLimits(Activation activation, Packed* convolution) {
   if (relu6) convolution->high = 6;
 }
 
-// Convolves each channel by itself, in fp32 by our kernel.
+// Convolves each channel separately, in fp32 by our kernel.
 class DepthwiseConvolution : public ConvolutionOp {
  public:
   DepthwiseConvolution(const ConvolutionParameters& parameters,
@@ -154,9 +154,9 @@ kernels::Int8Activation ToInt8(Activation activation) {
   return kernels::Int8Activation::kNone;
 }
 
-// Returns whether the convolution gains from int8. Its products must be long
-// enough, so it needs one group and a kernel of more than one pixel. The int8
-// kernel multiplies four channels at once.
+// Returns whether int8 makes the convolution faster. It does so only for long
+// products, so the kernel must have more than one pixel and there must be one
+// group. The int8 kernel multiplies four channels at once.
 bool IsForInt8(const ConvolutionParameters& parameters) {
   return parameters.kernel() > 1 && parameters.groups == 1 &&
          parameters.in() % 4 == 0 && !parameters.is_output;
@@ -246,8 +246,8 @@ std::unique_ptr<ConvolutionOp> CpuImplementation::MakeConvolution(
     return std::make_unique<Int8Convolution>(parameters, weights);
   }
   const at::ScalarType type = ProductsOf(parameters.is_output);
-  // AMX computes all products in bf16 faster than Winograd's method computes
-  // its fewer products in fp32.
+  // With AMX, bf16 computes all products faster than Winograd's method computes
+  // fewer products in fp32.
   const bool tiles = type == at::kBFloat16 && kernels::HasAmxBf16();
   if (IsForWinograd(parameters) && !tiles) {
     return std::make_unique<WinogradConvolution>(parameters, weights);
@@ -261,8 +261,8 @@ std::unique_ptr<ConvolutionOp> CpuImplementation::MakeConvolution(
       return std::make_unique<DepthwiseConvolution>(parameters, weights);
     }
   }
-  // For other numbers of groups, and for processors without the vector
-  // instructions of our kernels.
+  // oneDNN computes convolutions with other numbers of groups. It is also used
+  // on CPUs without the instructions for our kernels.
   return std::make_unique<OneDnnConvolution>(parameters, weights, at::kFloat);
 }
 

@@ -13,13 +13,13 @@
 namespace sfmamba::ops {
 namespace {
 
-// The fewest pixels per part. With fewer, the products have too few rows to be
-// efficient.
+// A part has at least this many pixels. With fewer pixels, the matrix product
+// has too few rows to be efficient.
 constexpr int64_t kGrainPixels = 24;
-// The fewest pixels per thread if the pixels are divided. With fewer, each
-// thread would read all weights for too little work.
+// The threads divide the pixels only if each gets at least this many. With
+// fewer, each thread would read all weights for too little work.
 constexpr int64_t kThreadPixels = 64;
-// The fewest multiplications in a part, for dense and for depthwise
+// A part has at least this many multiplications, for dense and for depthwise
 // convolutions. They take about 10 us.
 constexpr int64_t kGrainProducts = 1 << 19;
 constexpr int64_t kGrainDepthwise = 1 << 17;
@@ -33,8 +33,8 @@ void ConvolveInParallel(const kernels::GemmConvolutionArgs<W>& args,
   const int64_t width = kernels::PanelWidth<W>();
   const int64_t panels = (args.out + width - 1) / width;
   const int64_t threads = LoopThreads();
-  // If there are at least 4 panels of output channels per thread, the threads
-  // get nearly equal work.
+  // Each thread gets at least 4 panels of output channels. Then all threads
+  // have nearly the same work.
   if (pixels < kThreadPixels * threads && panels >= 4 * threads) {
     ParallelFor(
         panels, std::max<int64_t>(1, kGrainProducts / (pixels * depth * width)),

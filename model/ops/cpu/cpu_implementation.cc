@@ -29,8 +29,8 @@ bool CpuImplementation::HasLoops() {
 }
 
 int64_t CpuImplementation::ImagesAtOnce() {
-  // With AMX, reading the weights from memory takes longer than the products of
-  // one image.
+  // With AMX, reading the weights takes longer than computing one image's
+  // products.
   return kernels::HasAmxBf16() ? 8 : 1;
 }
 

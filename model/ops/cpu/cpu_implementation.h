@@ -11,17 +11,17 @@ namespace sfmamba::ops {
 
 // The operators on the CPU, computed by our kernels.
 //
-// In fp32 or bf16, products and convolutions multiply in this type and sum in
-// fp32. All else is fp32: norms, the scan, the residual stream, outputs, and
-// all values that operators other than products read.
+// In fp32 or bf16, matrix products and convolutions multiply in this type and
+// sum in fp32. Everything else is fp32: norms, the scan, the residual stream,
+// outputs, and all values that are not only read by products.
 //
 // In int8, linear layers and dense convolutions of more than one pixel multiply
-// in int8. The exceptions are outputs, a scan's projections and the first
-// convolution. Attention multiplies in bf16 if the processor has instructions
-// for it. The rest is fp32.
+// in int8. Exceptions are outputs, a scan's projections and the first
+// convolution. Attention multiplies in bf16 if the CPU has instructions for it.
+// The rest is fp32.
 //
-// A row of a product has the same bits whatever the other rows and the number
-// of threads are.
+// A row of a product has the same bits for any other rows and any number of
+// threads.
 class CpuImplementation : public Implementation {
  public:
   // `precision` is fp32, bf16 or int8. bf16 and int8 are slow on processors
@@ -36,14 +36,14 @@ class CpuImplementation : public Implementation {
   // fp32.
   static model::Precision NativePrecision(model::Precision wanted);
 
-  // Returns whether most of the work is done in loops of model/ops/parallel.h,
-  // and not by libtorch's operators.
+  // Returns whether most of the work is done by loops of model/ops/parallel.h.
+  // If not, libtorch's operators do it.
   static bool HasLoops();
 
   // Returns the number of images that a thread should compute together. It is
-  // more than one on processors that multiply very fast. Reading all weights
-  // from memory for each image would then take longer than the products. An
-  // image's result has the same bits for every number of images.
+  // more than one on CPUs that multiply very fast. There, reading all weights
+  // from memory for each image would take longer than the products. An image's
+  // result has the same bits for every number of images.
   static int64_t ImagesAtOnce();
 
   std::unique_ptr<LinearOp> MakeLinear(

@@ -16,16 +16,16 @@
 namespace sfmamba::ops {
 namespace {
 
-// The fewest values in a part of a copy, and in a part of a scan. A scan takes
-// longer for each value.
+// The smallest number of values in a part of a copy and in a part of a scan.
+// The scan needs more time per value.
 constexpr int64_t kGrainValues = 16384;
 constexpr int64_t kGrainScanned = 4096;
-constexpr int64_t kBlockChannels = 16;  // Channels in a call of the scan.
+constexpr int64_t kBlockChannels = 16;  // Channels per call of the scan.
 
 using ScanArgs = kernels::SelectiveScanArgs<float>;
 
-// Calls body(i) for each i in [0, count), in parallel. An item has `values`
-// values. A part of the loop has about `grain_values` values or more.
+// Calls body(i) for each i in [0, count), in parallel. Each item has `values`
+// values. Each part of the loop has at least about `grain_values` values.
 template <typename Body>
 void ForEach(int64_t count, int64_t values, int64_t grain_values, Body body) {
   ParallelFor(count, std::max<int64_t>(1, grain_values / values),
@@ -56,8 +56,9 @@ at::Tensor Transposed(const at::Tensor& x) {
   return y;
 }
 
-// rows += more_rows + transposed(columns + more_columns). The first two tensors
-// are [N, H, W, C] and the others [N, W, H, C]. All are contiguous.
+// Computes rows += more_rows + transposed(columns + more_columns). The first
+// two tensors are [N, H, W, C], and the other two are [N, W, H, C]. All are
+// contiguous.
 void AddUp(const at::Tensor& rows, const at::Tensor& more_rows,
            const at::Tensor& columns, const at::Tensor& more_columns) {
   const int64_t height = rows.size(1), width = rows.size(2);
@@ -100,9 +101,9 @@ void ScanAll(const std::array<ScanArgs, 4>& scans) {
           });
 }
 
-// Projects for all directions by one product. Backward scans use negative
-// strides, so that only the input of the scans along columns is transposed. All
-// except the products is fp32.
+// Computes the projections of all four directions by one product. Backward
+// scans use negative strides. So only the input of the scans along columns must
+// be transposed. All is fp32 except the products.
 class CpuCrossScan : public CrossScanOp {
  public:
   // The result has type `type`.
@@ -121,8 +122,8 @@ class CpuCrossScan : public CrossScanOp {
 
   at::Tensor Forward(const at::Tensor& u) const override {
     RECORD_FUNCTION("sfmamba::cross_scan", c10::ArrayRef<const c10::IValue>{});
-    // The projections for the scans along rows, followed by the projections for
-    // the scans along columns.
+    // Contains the projections for the scans along rows, then the projections
+    // for the scans along columns.
     const at::Tensor projected = x_proj_->Forward(u);
     const int64_t half = projected.size(3) / 2;
     const at::Tensor inputs[] = {u, Transposed(u)};
@@ -151,7 +152,7 @@ class CpuCrossScan : public CrossScanOp {
   const int64_t rank_;
   const LayerNormParameters norm_;
   const at::ScalarType type_;
-  // Projects for directions 0, 2, 1 and 3, in this order.
+  // Computes the projections of directions 0, 2, 1 and 3, in this order.
   std::unique_ptr<const LinearOp> x_proj_;
   std::array<std::unique_ptr<const LinearOp>, 4> dt_proj_;
   std::array<ScanParameters, 4> scans_;
@@ -161,9 +162,9 @@ class CpuCrossScan : public CrossScanOp {
 
 std::unique_ptr<CrossScanOp> CpuImplementation::MakeCrossScan(
     const CrossScanParameters& parameters) const {
-  // Small products gain nothing in int8, so another implementation in fp32
-  // makes their operators. It may be temporary, because operators do not refer
-  // to the implementation that made them.
+  // int8 is no faster for such small products, so an fp32 implementation makes
+  // their operators. A temporary object is enough, because operators keep no
+  // reference to it.
   if (int8_) {
     return std::make_unique<CpuCrossScan>(CpuImplementation(), parameters,
                                           products_);

@@ -12,8 +12,8 @@
 namespace sfmamba::ops {
 namespace {
 
-// The fewest multiplications in a part of a convolution, and the fewest values
-// in a part of an activation. Both take about 10 us.
+// The smallest number of multiplications in a part of a convolution, and of
+// values in a part of an activation. Both take about 10 us.
 constexpr int64_t kGrainProducts = 1 << 17;
 constexpr int64_t kGrainValues = 16384;
 
@@ -71,8 +71,8 @@ std::unique_ptr<GatedConvolutionOp> CpuImplementation::MakeGatedConvolution(
 
 void CpuImplementation::Activate(at::Tensor& x,
                                  model::Nonlinearity activation) const {
-  // The values are read in the order of memory, so the order of the axes does
-  // not matter.
+  // The activation handles all values in the order of memory, so the order of
+  // the axes does not matter.
   TORCH_CHECK(x.is_non_overlapping_and_dense(), "expected a dense tensor");
   Dispatch(x, [&](auto type) {
     using T = decltype(type);

@@ -13,14 +13,14 @@
 namespace sfmamba::ops {
 namespace {
 
-// The fewest multiplications per thread. They take about 10 us, which outweighs
-// the cost of waking a thread.
+// Each thread gets at least this many multiplications. They take about 10 us,
+// which is longer than waking a thread.
 constexpr int64_t kGrainProducts = 1 << 19;
-// Reading a weight takes as long as this number of multiplications.
+// Reading a weight takes as long as this many multiplications.
 constexpr int64_t kReadProducts = 8;
-// If there are at least this number of rows per thread, the threads divide the
-// rows. Each part then reads all weights. This costs less than reading the
-// inputs of all rows, which other threads have written, unless there are more
+// The threads divide the rows if each gets at least this many. Each part then
+// reads all weights. Otherwise, each thread would read the inputs of all rows,
+// which other threads have written. This takes longer, unless there are more
 // parts than threads.
 constexpr int64_t kDividedRows = 64;
 
@@ -28,9 +28,9 @@ int64_t Grain(int64_t products) {
   return std::max<int64_t>(1, kGrainProducts / std::max<int64_t>(1, products));
 }
 
-// Divides the rows among the threads if there are many rows or few outputs. If
-// not, divides the panels of outputs, so that each thread reads different
-// weights.
+// Divides the rows among the threads if there are many rows or few outputs. In
+// other cases, divides the panels of outputs, so that each thread reads
+// different weights.
 template <typename W>
 void MultiplyInParallel(const kernels::GemmArgs<W>& args) {
   const int64_t width = kernels::PanelWidth<W>();

@@ -14,16 +14,18 @@ at::Tensor Slice(const at::Tensor& weight, int begin, int count) {
   return weight.narrow(1, begin, count).contiguous();
 }
 
-// Converts a 3x3 convolution [out, in, 3, 3] to a linear layer [9 * out, in]
-// that computes a pixel's contributions to all its neighbours.
+// Converts a 3x3 convolution [out, in, 3, 3] to a linear layer [9 * out, in].
+// For each pixel, the layer computes what the pixel adds to the nine outputs
+// around it.
 Weights Taps(const at::Tensor& weight) {
   return {weight.permute({2, 3, 0, 1}).reshape({-1, weight.size(1)}), {}};
 }
 
 // Fuses the maps without concatenating them. The first map is convolved. Each
-// other map is multiplied by the kernel's nine taps at its own size, and the
-// products are resized and added. This is the same sum in another order. For a
-// map of half the height and width, it takes a quarter of the multiplications.
+// other map is multiplied by the kernel's nine taps at its own size. The
+// products are then resized and added. The result is the same sum in another
+// order. For a map of half the height and width, this needs a quarter of the
+// multiplications.
 class TapFusion : public PyramidFusionOp {
  public:
   TapFusion(const CpuImplementation& implementation,
@@ -59,7 +61,7 @@ class TapFusion : public PyramidFusionOp {
 
  private:
   std::unique_ptr<const ConvolutionOp> first_;
-  // [9 * out, in] for each map but the first.
+  // One layer with weights [9 * out, in] for each map except the first.
   std::vector<std::unique_ptr<const LinearOp>> taps_;
 };
 

@@ -12,13 +12,13 @@
 namespace sfmamba::ops {
 namespace {
 
-// The fewest multiplications per thread, which take about 10 us.
+// Each thread gets at least this many multiplications, which take about 10 us.
 constexpr int64_t kGrainProducts = 1 << 21;
-// The fewest values to round per thread.
+// Each thread rounds at least this many values.
 constexpr int64_t kGrainValues = 1 << 16;
-// A weight is read in the time of this number of multiplications.
+// Reading a weight takes as long as this many multiplications.
 constexpr int64_t kReadProducts = 8;
-// The fewest rows per thread for which the rows are divided.
+// The threads divide the rows only if each gets at least this many.
 constexpr int64_t kDividedRows = 64;
 
 int64_t Grain(int64_t products) {
@@ -30,8 +30,9 @@ kernels::Int8Weights Int8WeightsOf(const Int8PackedWeights& weights) {
           weights.excess.data_ptr<int32_t>()};
 }
 
-// Rounds all rows, then divides the panels of outputs among the threads; or, if
-// there are many rows or few outputs, divides the rows for both.
+// If there are many rows or few outputs, the threads divide the rows. Each then
+// rounds and multiplies its rows. In other cases, the threads first divide the
+// rows to round them. Then they divide the panels of outputs to multiply.
 void MultiplyInParallel(const kernels::Int8GemmArgs& args,
                         const kernels::QuantizeArgs& quantize) {
   const auto quantize_rows = [&](int64_t begin, int64_t end) {

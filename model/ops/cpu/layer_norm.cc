@@ -6,8 +6,8 @@ namespace {
 
 class CpuLayerNorm : public LayerNormOp {
  public:
-  // If the residual stream is fp32, its normalised tokens have type `type`. If
-  // not, they have the stream's type.
+  // The normalised tokens have type `type` if the residual stream is fp32.
+  // Otherwise they have the stream's type.
   CpuLayerNorm(const LayerNormParameters& parameters, at::ScalarType type)
       : gamma_(parameters.gamma),
         beta_(parameters.beta),

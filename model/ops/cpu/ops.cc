@@ -17,14 +17,14 @@
 namespace sfmamba::ops {
 namespace {
 
-// The fewest values per thread. The fastest kernels take about 10 us for them,
-// which outweighs the cost of waking a thread.
+// Each thread gets at least this many values. The fastest kernels need about 10
+// us for them, which is longer than waking a thread.
 constexpr int64_t kGrainValues = 16384;
-// The fewest values per thread for the scan, which takes longer for each value.
-// It is not used while other processes use the processors. A thread that loses
-// its processor would then delay a short loop for longer than the loop takes.
+// The minimum for the scan, which needs more time per value. It does not apply
+// while other processes use the CPUs. A thread that loses its CPU would then
+// delay a short loop for longer than the loop takes.
 constexpr int64_t kGrainScanned = 4096;
-// The channels in one call of the scan or of the convolution.
+// The number of channels in one call of the scan or of the convolution.
 constexpr int64_t kBlockChannels = 16;
 
 // Returns the arguments for sequences [begin, end).
@@ -34,8 +34,8 @@ Args Slice(Args args, int begin, int end) {
   return args;
 }
 
-// Calls body(begin, end) over `items` items of `values` values each, in
-// parallel if there are enough values.
+// Calls body(begin, end) for ranges of [0, items). An item has `values` values.
+// The calls run in parallel if there are enough values.
 template <typename Body>
 void ForEach(int64_t items, int64_t values, Body body,
              int64_t grain_values = kGrainValues) {
@@ -43,8 +43,8 @@ void ForEach(int64_t items, int64_t values, Body body,
   ParallelFor(items, grain, body);
 }
 
-// Calls body(sequence, first channel, last channel + 1) until all channels of
-// all sequences are covered. Does so in parallel if there are enough values.
+// Calls body(sequence, first channel, last channel + 1) for all channels of all
+// sequences. The calls run in parallel if there are enough values.
 template <typename Body>
 void ForEachChannelBlock(const kernels::PackedSequences& sequences,
                          int64_t channels, Body body) {
@@ -89,8 +89,8 @@ void NormalizeTokens(const at::Tensor& x, const at::Tensor& gamma,
   args.gamma = Floats(gamma);
   args.beta = Floats(beta);
   args.eps = eps;
-  // Without a swap, rows are independent, so that threads can divide them. If
-  // there are fewer sequences than threads, the tokens are swapped beforehand.
+  // Without a swap, the rows are independent, so threads can divide them. If
+  // there are fewer sequences than threads, the swap is therefore done before.
   const int64_t rows = x.numel() / channels;
   const bool beforehand = swap && length > 1 && rows / length < LoopThreads() &&
                           !LoopsHaveManyParts();
@@ -169,8 +169,8 @@ void SelectiveScan(const ScanParameters& scan, const at::Tensor& u,
 }
 
 void GeluTanh(at::Tensor& x) {
-  // The values are read in the order of memory, so the order of the axes does
-  // not matter.
+  // The activation handles all values in the order of memory, so the order of
+  // the axes does not matter.
   TORCH_CHECK(x.is_non_overlapping_and_dense(), "expected a dense tensor");
   Dispatch(x, [&](auto type) {
     using T = decltype(type);

@@ -17,13 +17,13 @@
 
 namespace sfmamba::ops {
 
-// The CPU's kernels as operations on tensors. They divide their work among the
-// threads of model/ops/parallel.h. The results do not depend on the number of
-// threads.
+// The CPU's kernels as operations on tensors. The threads of
+// model/ops/parallel.h divide the work. The results do not depend on the number
+// of threads.
 //
-// Activations are [tokens, channels], in fp32 or bf16, and have the same type
-// within a call. The last axis is contiguous, and rows may be any distance
-// apart. Each `length` consecutive tokens are a sequence. Parameters are
+// Activations are [tokens, channels] in fp32 or bf16. All activations of a call
+// have the same type. The last axis is contiguous, and rows may be any distance
+// apart. Each `length` consecutive tokens form a sequence. Parameters are
 // contiguous fp32.
 
 // Returns the LayerNorm of x, see kernels/sequence/layer_norm.h. x is
@@ -33,8 +33,8 @@ at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
                      const at::Tensor& beta, float eps, int64_t length,
                      bool swap, at::ScalarType type);
 
-// A depthwise convolution of x to y along sequences, followed by SiLU. See
-// kernels/sequence/depthwise_conv1d.h.
+// The tensors of a depthwise convolution of x to y along sequences, followed by
+// SiLU. See kernels/sequence/depthwise_conv1d.h.
 struct SequenceConvolution {
   at::Tensor x;
   at::Tensor weight;  // [taps, channels]
@@ -54,18 +54,18 @@ void SelectiveScan(const ScanParameters& scan, const at::Tensor& u,
                    const at::Tensor& dt, const at::Tensor& B,
                    const at::Tensor& C, int64_t length, const at::Tensor& y);
 
-// x = gelu(x) in place, in the tanh form. x is dense in memory, and its axes
-// may have any order.
+// Computes x = gelu(x) in place, in the tanh form. x must be dense in memory,
+// with its axes in any order.
 void GeluTanh(at::Tensor& x);
 
 // Sets the first and the last token of each sequence to the mean of the others.
 // x is [sequences, tokens, channels], contiguous.
 void FillEndsWithMean(at::Tensor& x);
 
-// Writes the normalised image to `image`, a view [3, height, width] of any
+// Writes the normalised image to `image`, a view [3, height, width] with any
 // strides. See kernels/pixels/image_normalize.h. If `plane` is 0, `rgb` is
-// [height, width, 3]. If not, it has three planes, which begin `plane` bytes
-// apart.
+// [height, width, 3]. If not, `rgb` has three planes. Each begins `plane` bytes
+// after the previous one.
 void NormalizeImage(const uint8_t* rgb, int64_t plane,
                     const std::array<float, 3>& mean,
                     const std::array<float, 3>& std, at::Tensor image);
@@ -76,10 +76,10 @@ void NormalizeImage(const uint8_t* rgb, int64_t plane,
 struct PackedWeights {
   at::Tensor values;  // fp32 or bf16.
   int64_t in, out;
-  bool split = false;  // Whether the fp32 `values` are SplitFloats.
+  bool split = false;  // True if the fp32 `values` are SplitFloats.
 };
 
-// Calls `body` with a value of the type that the kernels use for the weights.
+// Calls `body` with a value of the type that the kernels use for these weights.
 template <typename Body>
 void DispatchWeights(const PackedWeights& weights, Body body) {
   if (weights.split) {
@@ -94,7 +94,7 @@ void DispatchWeights(const PackedWeights& weights, Body body) {
 PackedWeights PackGemm(const at::Tensor& weight,
                        at::ScalarType type = at::kFloat);
 
-// What a product does with its sums, x W^T + bias.
+// How a product writes its sums, x W^T + bias.
 enum class GemmOutput {
   kSet,      // y = the sums
   kAdd,      // y += the sums, in fp32
@@ -218,7 +218,8 @@ at::Tensor DepthwiseConv(const at::Tensor& x,
 at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
                      const at::Tensor& v);
 
-// Attention() by libtorch's operator, on the threads of model/ops/parallel.h.
+// Computes Attention() with libtorch's operator, on the threads of
+// model/ops/parallel.h.
 at::Tensor AttentionByLibtorch(const at::Tensor& q, const at::Tensor& k,
                                const at::Tensor& v);
 

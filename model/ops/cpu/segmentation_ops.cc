@@ -11,8 +11,8 @@
 namespace sfmamba::ops {
 namespace {
 
-// The fewest logits per thread. They take about 50 us, which outweighs the cost
-// of waking a thread.
+// Each thread gets at least this many logits. They take about 50 us, which is
+// longer than waking a thread.
 constexpr int64_t kGrainLogits = 1 << 19;
 
 }  // namespace

@@ -54,9 +54,9 @@ std::unique_ptr<ShortConvolutionOp> CpuImplementation::MakeShortConvolution(
 
 std::unique_ptr<ScanProjectionOp> CpuImplementation::MakeScanProjection(
     const ScanProjectionParameters& parameters) const {
-  // Small products gain nothing in int8, so another implementation in fp32
-  // makes their operators. It may be temporary, because operators do not refer
-  // to the implementation that made them.
+  // int8 is no faster for such small products, so an fp32 implementation makes
+  // their operators. A temporary object is enough, because operators keep no
+  // reference to it.
   if (int8_) {
     return std::make_unique<TwoStepProjection>(CpuImplementation(), parameters);
   }

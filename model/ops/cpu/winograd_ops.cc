@@ -8,8 +8,8 @@
 namespace sfmamba::ops {
 namespace {
 
-// The fewest pixels per thread. With fewer, the matrix products have too few
-// rows to be efficient.
+// Each thread gets at least this many pixels. With fewer pixels, the matrix
+// products have too few rows to be efficient.
 constexpr int64_t kGrainPixels = 24 * 16;
 
 // Convolves x [N, in, H, W] into y [N, H, W, out], contiguous.
@@ -36,8 +36,8 @@ void Convolve(const at::Tensor& x, const WinogradWeights& convolution,
   ParallelFor(kernels::WinogradTiles(args),
               kGrainPixels / (convolution.side * convolution.side),
               [&](int64_t begin, int64_t end) {
-                // The scratch memory is a tensor, because freed tensors' memory
-                // is reused by the next loop.
+                // The scratch memory is a tensor, so that its memory is cached
+                // and the next loop can reuse it.
                 const at::Tensor scratch =
                     at::empty(kernels::WinogradScratchSize(args, end - begin));
                 kernels::WinogradConv3x3Cpu(args, begin, end,

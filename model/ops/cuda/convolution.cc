@@ -39,8 +39,8 @@ Weights Folded(const ConvolutionParameters& parameters) {
              : parameters.weights;
 }
 
-// Convolves by cuDNN. One more pass over memory adds the bias and applies the
-// activation, or adds the bias and the residual.
+// Convolves with cuDNN. In one more pass over memory, adds the bias and applies
+// the activation. AddTo() adds the bias and the residual in that pass.
 class CudaConvolution : public ConvolutionOp {
  public:
   CudaConvolution(const DeviceOps& device,
@@ -77,7 +77,7 @@ class CudaConvolution : public ConvolutionOp {
   at::Tensor bias_;  // fp32 [out] or undefined.
 };
 
-// Uses our kernel, which unlike cuDNN needs no plan for each size of batch.
+// Uses our kernel. It needs no plan for each batch size, unlike cuDNN.
 class CudaDepthwiseConvolution : public ConvolutionOp {
  public:
   CudaDepthwiseConvolution(const DeviceOps& device,

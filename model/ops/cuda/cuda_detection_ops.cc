@@ -80,8 +80,8 @@ at::Tensor CudaOps::Nms(const at::Tensor& boxes, const at::Tensor& scores,
   args.num_kept = Data<int32_t>(num_kept);
   args.scratch = scratch.data_ptr();
   CheckLaunch(kernels::NmsCuda(args, stream_of_(boxes)));
-  // item() waits for the GPU, because the next tensors' shapes depend on the
-  // number of boxes.
+  // item() waits for the GPU. This is necessary because the next tensors'
+  // shapes depend on the number of boxes.
   return kept.narrow(0, 0, num_kept.item<int>()).to(at::kLong);
 }
 

@@ -19,12 +19,13 @@ class CudaImplementation : public Implementation {
  public:
   struct Options {
     model::Precision precision = model::Precision::kFloat32;
-    // Chooses the scans' plans. Not owned; must outlive the implementation.
+    // Chooses the plans of the scans. The implementation does not own it, and
+    // it must outlive the implementation.
     const tuning::ScanPlanChooser* chooser = nullptr;
     ConvSearch conv_search = ConvSearch::kGuess;
-    // Whether half precision uses GELU's erf form, as fp32 does. If false, it
-    // uses the tanh form, which libraries compute together with a product. The
-    // two forms differ by at most 4.7e-4, about as much as bf16 rounds.
+    // Whether half precision uses GELU's erf form, like fp32. If false, it uses
+    // the tanh form, which libraries compute together with a product. The two
+    // forms differ by at most 4.7e-4, which is about the rounding of bf16.
     bool exact_gelu = false;
   };
 

@@ -71,8 +71,8 @@ kernels::WindowArgs<T, X> MakeWindowArgs(const at::Tensor& map,
   return args;
 }
 
-// Returns the arguments for y = the norm of x + add, without a swap, in
-// sequences of `length` tokens.
+// Returns the arguments to compute y = the norm of x + add. No tokens are
+// swapped. Each sequence has `length` tokens.
 template <typename X, typename Y>
 kernels::LayerNormCudaArgs<X, Y> MakeNormArgs(
     const at::Tensor& x, const at::Tensor& add, const at::Tensor& gamma,
@@ -122,7 +122,7 @@ void CudaOps::LayerNorm(at::Tensor& x, const at::Tensor& add,
                         const at::Tensor& gamma, const at::Tensor& beta,
                         float eps, int64_t length, bool swap,
                         const at::Tensor& y) const {
-  // Without a swap each token is a sequence of its own.
+  // Without a swap, each token can be treated as a sequence.
   const int64_t unit = swap ? length : 1;
   DispatchPair(x, y, [&](auto x_type, auto y_type) {
     auto args = MakeNormArgs<decltype(x_type), decltype(y_type)>(

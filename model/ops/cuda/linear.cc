@@ -23,8 +23,8 @@ class CudaLinear : public LinearOp {
   void AddTo(Residual& residual, const at::Tensor& x) const override {
     const at::Tensor rows = AsRows(x).to(type_);
     // If there is no bias and the types are equal, cuBLAS adds the product to
-    // the residual stream itself. If not, the next LayerNorm adds it, which
-    // reads the stream anyway.
+    // the residual stream. If not, the next LayerNorm adds it. This needs no
+    // additional pass, because the LayerNorm reads the stream anyway.
     if (!bias_.defined() && residual.scalar_type() == type_) {
       device_.AddLinear(rows, weight_,
                         residual.Sum().view({-1, weight_.size(0)}));
@@ -62,7 +62,7 @@ std::unique_ptr<LinearOp> CudaImplementation::MakeLinear(
                               : parameters.weights;
   const at::ScalarType type = TypeOf(parameters.is_output);
   // In half precision, cuBLAS computes the tanh form together with the product.
-  // The erf form would take another pass over memory.
+  // The erf form would need another pass over memory.
   const bool tanh_gelu = !options_.exact_gelu && type != at::kFloat;
   return std::make_unique<CudaLinear>(device_, weights, parameters.epilogue,
                                       tanh_gelu, type);

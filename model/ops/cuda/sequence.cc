@@ -32,7 +32,7 @@ class CudaShortConvolution : public ShortConvolutionOp {
   const ShortConvolutionParameters parameters_;
 };
 
-// Computes both projections as one product.
+// Combines both projections into one matrix product.
 class ComposedProjection : public ScanProjectionOp {
  public:
   ComposedProjection(const Implementation& implementation,
@@ -41,9 +41,10 @@ class ComposedProjection : public ScanProjectionOp {
         projection_(implementation.MakeLinear(
             {ComposeProjections(parameters.x_proj, parameters.dt_proj), {}})) {}
 
-  // Returns whether both projections should be composed to one, which saves a
-  // launch. This replaces 2 * rank * channels multiplications by channels^2. It
-  // is worth it if there are at most four times as many operations.
+  // Returns whether both projections should be combined into one product. This
+  // saves a launch. It replaces 2 * rank * channels multiplications by
+  // channels^2. It is worth it if there are then at most four times as many
+  // operations.
   static bool IsWorthIt(const ScanProjectionParameters& parameters) {
     const int64_t rest = 2 * parameters.states;
     return parameters.channels() + rest <= 4 * (2 * parameters.rank() + rest);

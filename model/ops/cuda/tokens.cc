@@ -6,9 +6,9 @@
 namespace sfmamba::ops {
 namespace {
 
-// The largest number of different heights of a window for which attention is
-// computed. cuDNN builds a plan for each new shape, which takes tens of
-// milliseconds and stays in memory.
+// Attention is computed for at most this many different window heights, because
+// cuDNN builds a plan for each new shape. A plan takes tens of milliseconds and
+// stays in memory.
 constexpr int64_t kHeights = 8;
 
 class CudaWindows : public WindowOp {
@@ -43,7 +43,7 @@ class CudaWindows : public WindowOp {
                           const WindowGrid& grid) const override {
     if (windows.scalar_type() == map_type_ && windows.is_contiguous() &&
         grid.height == grid.map_height && grid.width == grid.map_width) {
-      // The only window is the map itself, in the same order.
+      // The map itself is the only window, and its tokens have the same order.
       return windows.view({-1, grid.height, grid.width, windows.size(2)})
           .permute({0, 3, 1, 2});
     }
@@ -70,8 +70,8 @@ class CudaWindows : public WindowOp {
 std::unique_ptr<WindowOp> CudaImplementation::MakeWindows(
     const WindowParameters& parameters) const {
   const at::ScalarType type = TypeOf(/*is_output=*/false);
-  // With layer scales, small values are added to a large sum. fp16 may have too
-  // few bits for this.
+  // With layer scales, small values are added to a large sum. fp16 may be too
+  // inexact for this.
   const bool wide = parameters.layer_scale && type == at::kHalf;
   return std::make_unique<CudaWindows>(device_, wide ? at::kFloat : type, type);
 }

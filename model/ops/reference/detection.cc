@@ -36,14 +36,14 @@ int64_t LevelOf(const Region& region, float finest_scale, int64_t levels) {
   const float side =
       std::sqrt((region.x2 - region.x1) * (region.y2 - region.y1));
   const float level = std::floor(std::log2(side / finest_scale + 1e-6f));
-  if (!(level > 0)) return 0;  // Also if the level is a NaN.
+  if (!(level > 0)) return 0;  // The level may be a NaN.
   return std::min(static_cast<int64_t>(level), levels - 1);
 }
 
-// Returns the weights [bins, pixels] with which the bins between two corners
-// sum the pixels of an axis. A bin is the mean of its bilinear samples. Samples
-// that are more than a pixel outside of the map count as 0. Memory grows with
-// the region's size.
+// Returns weights [bins, pixels] for one axis of a region from `low` to `high`.
+// With them, each bin sums up the map's pixels along this axis. A bin is the
+// mean of its bilinear samples. Samples that are more than a pixel outside of
+// the map count as 0. Memory grows with the region's size.
 at::Tensor BinWeights(float low, float high, float scale, int bins,
                       int64_t pixels) {
   const float start = low * scale - 0.5f;
@@ -75,9 +75,9 @@ at::Tensor AlignedRegion(const at::Tensor& map, float scale,
   return at::matmul(at::matmul(rows, map), columns.t());
 }
 
-// Moves each group's boxes [n, 4] to a place of their own, so that boxes of two
-// groups never overlap. The rounding of this shift is part of the definition
-// (docs/heads.md, "Non-maximum suppression").
+// Shifts the boxes [n, 4] of each group by a different distance, so that boxes
+// of two groups never overlap. The rounding of this shift is part of the
+// definition (docs/heads.md, "Non-maximum suppression").
 at::Tensor Shifted(const at::Tensor& boxes, const at::Tensor& groups) {
   if (!groups.defined()) return boxes;
   const at::Tensor apart = boxes.max().clamp_min(0) + 1;

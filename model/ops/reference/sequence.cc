@@ -20,8 +20,8 @@
 namespace sfmamba::ops {
 namespace {
 
-// Returns x shifted forward by `offset` tokens (backward if negative), with
-// zeros for values from beyond the sequence.
+// Returns x shifted forward by `offset` tokens, or backward if it is negative.
+// Values from beyond a sequence are zeros.
 at::Tensor Shifted(const at::Tensor& x, int offset, int64_t length) {
   const int64_t by = std::clamp<int64_t>(offset, -x.size(1), x.size(1));
   const at::Tensor moved = at::constant_pad_nd(x, {0, 0, by, -by}, 0);
