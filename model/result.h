@@ -10,18 +10,18 @@
 
 namespace sfmamba::model {
 
-// Shows which positions of a classifier's last map speak for a class. The logit
-// of the class is the mean of all values. Empty unless requested.
+// Shows which positions of a classifier's last map favour a class. The mean of
+// all values is the logit of the class. Empty unless requested.
 struct HeatMap {
-  int class_id = 0;  // The class with the greatest logit; if equal, the first.
+  int class_id = 0;  // The greatest logit's; if equal, the first.
   int height = 0, width = 0;
   std::vector<float> values;  // [height, width]
 };
 
 struct Classification {
   std::vector<float> logits;  // [num_classes]
-  // [embedding_width]: the pooled features that the logits are computed from.
-  // Empty unless requested.
+  // The features from which the logits are computed, [embedding_width]. Empty
+  // unless requested.
   std::vector<float> embedding;
   HeatMap heat_map;
 };
@@ -31,8 +31,8 @@ struct Box {
   float x1 = 0, y1 = 0, x2 = 0, y2 = 0;
 };
 
-// An instance's mask, in pixels of the picture. Its runs are computed on
-// demand, because all masks together may be far larger than the picture.
+// An instance's mask in pixels of the picture. Its runs are computed on demand,
+// because all masks together may be much larger than the picture.
 using InstanceMask = base::LineMask;
 
 struct Detection {
@@ -53,7 +53,8 @@ struct Detections {
 struct Segmentation {
   int height = 0, width = 0;
   std::vector<uint16_t> labels;  // [height, width] class indices
-  // [height, width]: the label's probability times 255; empty unless requested.
+  // The probability of each pixel's label times 255, [height, width]. Empty
+  // unless requested.
   std::vector<uint8_t> confidence;
   std::vector<int64_t> areas;  // [num_classes] in pixels
   // The head's logits, [height, width, num_classes], if

@@ -26,7 +26,7 @@ StageWindows StageGeometry::Windows(int64_t height, int64_t width) const {
     windows.height = windows.width = window_;
     windows.sub_window = side;
   } else {
-    // A map that fits into one sub-window is neither split nor padded.
+    // A map that fits into one sub-window is not split and not padded.
     const bool split = side > 0 && (height > side || width > side);
     windows.count = 1;
     windows.height = split ? CeilDivide(height, side) * side : height;

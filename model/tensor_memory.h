@@ -3,16 +3,15 @@
 
 namespace sfmamba::model {
 
-// From now on, the memory of freed CPU tensors of at least 1 MiB is cached for
-// ten seconds, so that the next batch can reuse it. Without the cache, a
-// segmenter would need a tenth more time, because memory is slow when it is new
-// to the process. May be called only once, before the process has other
-// threads.
+// From now on, freed memory of CPU tensors of at least 1 MiB is cached for ten
+// seconds, so that the next batch can reuse it. Without the cache, a segmenter
+// would need a tenth more time, because memory that is new to the process is
+// slow. May be called only once, before the process starts other threads.
 void KeepTensorMemory();
 
-// Returns memory to the system that no tensor has used for ten seconds. Every
-// large tensor that is made or freed does this, too. So this is needed only in
-// a process that computes nothing more.
+// Returns cached memory that no tensor has used for ten seconds to the system.
+// Making or freeing a large tensor does this, too. So only a process that no
+// longer computes needs to call this.
 void ReleaseIdleTensorMemory();
 
 }  // namespace sfmamba::model

@@ -23,17 +23,17 @@ namespace sfmamba::model {
 
 struct ModelOptions {
   // Whether to run the reference implementation, which is slow and computes in
-  // fp32 on the CPU. For tests.
+  // fp32 on the CPU. Only tests use it.
   bool reference = false;
-  // The number of rows that each stage's sequences are folded into (SF-Mamba's
-  // B1). 0 lets the device choose. A run returns INVALID_ARGUMENT if this does
-  // not divide the number of sequences.
+  // The number of rows into which each stage's sequences are folded (SF-Mamba's
+  // B1). With 0, the device chooses it. A run returns INVALID_ARGUMENT if this
+  // number does not divide the number of sequences.
   int fold_rows = 0;
 
-  // On the CPU: one context is made for each of these groups of processors,
-  // which should be disjoint. All contexts share the weights. If empty, there
-  // is one context on any processors, with the number of threads that
-  // SetComputeThreads() has set.
+  // On the CPU, one context is made for each of these groups of CPUs. The
+  // groups should be disjoint. All contexts share the weights. If this is
+  // empty, there is one context, which uses any CPUs and the number of threads
+  // of SetComputeThreads().
   std::vector<ProcessorGroup> processor_groups;
 
   // The CUDA devices to run on. Each holds the whole model. If empty, the model
@@ -42,22 +42,23 @@ struct ModelOptions {
   // The number of contexts on each GPU. With two, one batch is copied while
   // another is computed. Each context needs memory for its activations.
   int slots_per_gpu = 2;
-  // On GPUs: whether kernels use a fixed order of operations. An image's result
-  // is then bit-identical across batches, except inside cuBLAS and cuDNN.
+  // On GPUs, whether kernels use a fixed order of operations. An image's result
+  // is then bit-identical in every batch, except for what cuBLAS and cuDNN
+  // compute.
   bool deterministic = false;
-  // On GPUs in half precision: whether the MLPs' GELU is computed in its erf
-  // form, in a separate pass. If false, its tanh form is computed as part of
-  // the matrix product.
+  // On GPUs in half precision, whether GELU is computed in its erf form, in a
+  // separate pass. If false, GELU is computed in its tanh form as part of the
+  // matrix product.
   bool exact_gelu = false;
-  // On GPUs: measured scan plans from a ScanTuner, or null. Plans for another
+  // On GPUs, the measured scan plans of a ScanTuner, or null. Plans for another
   // device are ignored.
   std::shared_ptr<const tuning::ScanPlanTable> scan_plans;
-  // On GPUs: whether a classifier's batches replay recorded CUDA graphs. If
-  // false, every kernel is launched separately, for profilers.
+  // On GPUs, whether a classifier's batches replay recorded CUDA graphs. If
+  // false, every kernel is launched separately, for example for a profiler.
   bool graphs = true;
-  // Called with the error when a graph could not be recorded. Batches of that
+  // Called with the error if a graph could not be recorded. Batches of this
   // size are then launched kernel by kernel, and recording is retried later.
-  // May be called on any thread; must not block.
+  // May be called on any thread. Must not block.
   std::function<void(const absl::Status&)> capture_failed =
       [](const absl::Status&) {};
 };
@@ -67,56 +68,55 @@ struct ModelOptions {
 // Thread-safe. Must outlive its contexts.
 class VisionModel {
  public:
-  // Reads `weights_paths`, safetensors files that together hold each tensor
-  // once. Checks every tensor against `config` and prepares it for the
-  // processor or GPU. If a processor has no instructions for the precision, the
-  // model computes in fp32 instead; see precision(). This applies to fp16, to
-  // bf16 without AVX512-BF16, and to int8 without AVX512-VNNI or AVX-VNNI.
+  // Loads a model from `weights_paths`, safetensors files that together contain
+  // each tensor once. Checks every tensor against `config` and prepares it for
+  // the CPU or GPU. If a CPU has no instructions for the precision, the model
+  // computes in fp32 instead, see precision(). This applies to fp16, to bf16
+  // without AVX512-BF16, and to int8 without AVX512-VNNI or AVX-VNNI.
   //
-  // NOT_FOUND if a file is missing. INVALID_ARGUMENT, naming up to 20 tensors,
-  // if tensors are missing, surplus, not finite, or of the wrong shape or type.
-  // INVALID_ARGUMENT also if `gpus` is not empty and the build has no CUDA, a
-  // device does not exist, the precision is int8 or `reference` is set.
+  // Returns NOT_FOUND if a file is missing. Returns INVALID_ARGUMENT, with up
+  // to 20 tensors' names, if tensors are missing, surplus, not finite, or of
+  // the wrong shape or type. If `gpus` is not empty, also returns
+  // INVALID_ARGUMENT if the build has no CUDA, if a device does not exist, if
+  // the precision is int8, or if `reference` is set.
   static absl::StatusOr<std::unique_ptr<VisionModel>> Load(
       const ModelConfig& config, absl::Span<const std::string> weights_paths,
       const ModelOptions& options = {});
 
-  // Makes a model with random weights that are determined by `seed`, for trials
-  // and benchmarks.
+  // Makes a model with random weights, which depend only on `seed` and the
+  // tensors' names. This is for trials and benchmarks.
   static absl::StatusOr<std::unique_ptr<VisionModel>> Random(
       const ModelConfig& config, uint64_t seed,
       const ModelOptions& options = {});
 
   virtual ~VisionModel() = default;
 
-  // Returns the number of batches that may run concurrently, each in a context
-  // of its own.
+  // Returns the number of batches that may run at the same time, each in its
+  // own context.
   virtual int contexts() const = 0;
 
-  // Makes a context for the calling thread. `index` is below contexts(). The
-  // contexts are spread over the GPUs or over the groups of processors. In the
-  // latter case the thread runs only on its group until the context is
-  // destroyed. RESOURCE_EXHAUSTED or INTERNAL if the device cannot make a
-  // context.
+  // Makes a context for the calling thread. `index` must be below contexts().
+  // The contexts are spread over the GPUs or over the groups of CPUs. With
+  // groups, the thread runs only on its group until the context is destroyed.
+  // Returns RESOURCE_EXHAUSTED or INTERNAL if the device cannot make a context.
   virtual absl::StatusOr<std::unique_ptr<ExecutionContext>> MakeContext(
       int index) = 0;
 
-  // Returns memory for `bytes` bytes of inputs, which is not cleared. It is
-  // page-locked if the model is on GPUs. Returns null if there is too little
-  // memory.
+  // Allocates `bytes` bytes for inputs, which are not cleared. If the model is
+  // on GPUs, the memory is pinned. Returns null if there is too little memory.
   virtual std::shared_ptr<uint8_t> AllocateInputs(int64_t bytes) const {
     return std::shared_ptr<uint8_t>(new (std::nothrow) uint8_t[bytes],
                                     std::default_delete<uint8_t[]>());
   }
 
-  // Returns the name of the device that context `index` runs on, such as "cpu",
-  // "cpu:1" (one of several groups of processors) or "cuda:0". Contexts with
-  // the same name share the device, even if they belong to different models.
+  // Returns the name of the device of context `index`, such as "cpu", "cpu:1"
+  // (one of several groups of CPUs) or "cuda:0". Contexts with the same name
+  // share the device, even if they belong to different models.
   virtual std::string context_device(int index) const = 0;
 
-  // Returns an error once the device has failed permanently, so that no Run()
-  // of a context can succeed. With several GPUs, returns an error only if all
-  // have failed. Until then, the contexts of a failed GPU run on the others.
+  // Returns an error if the device has failed permanently, so that no Run() can
+  // succeed. With several GPUs, returns an error only if all of them have
+  // failed. Until then, the contexts of a failed GPU run on the others.
   virtual absl::Status health() const { return absl::OkStatus(); }
 
   virtual const ModelConfig& config() const = 0;
@@ -125,8 +125,8 @@ class VisionModel {
   // Returns the device's name, such as "cpu (avx2)", "NVIDIA H200" or "8 x
   // NVIDIA H200". GPUs that have failed are not counted.
   virtual std::string device() const = 0;
-  // Returns the number of rows that the sequences of the first token stage are
-  // folded into (SF-Mamba's B1). The batch has `images` images of
+  // Returns the number of rows into which the sequences of the first token
+  // stage are folded (SF-Mamba's B1). The batch has `images` images of size
   // config().image_size. The CPU runs images one by one, with each sequence in
   // its own row, unless fold_rows is set.
   virtual int fold_factor(int images) const = 0;

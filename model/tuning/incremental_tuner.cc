@@ -24,16 +24,16 @@ absl::StatusOr<std::unique_ptr<IncrementalTuner>> IncrementalTuner::Create(
   if (keeps) {
     absl::StatusOr<ScanPlanTable> file = ScanPlanTable::Read(options.path);
     if (file.ok()) {
-      // A file for another kind of GPU is not changed, because another machine
-      // needs it.
+      // A file for another kind of GPU is left unchanged, because a machine
+      // with that GPU needs it.
       keeps = file->device().name == device.name;
       if (!keeps) {
         options.failed(absl::FailedPreconditionError(absl::StrCat(
             "the fold table is ignored: ", options.path, ": device: expected ",
             device.name, ", got ", file->device().name)));
       }
-      // The kernels of another build take other times. Its table is measured
-      // anew and overwritten.
+      // The kernels of another build have other times. Such a table is measured
+      // again and overwritten.
       if (file->device() == device) table = *std::move(file);
     } else if (!absl::IsNotFound(file.status())) {
       return file.status();

@@ -15,13 +15,13 @@
 
 namespace sfmamba::tuning {
 
-// A GPU's fold table (the table of measured scan plans), to which scans are
-// added when models need them. This implements model::ScanTuner for any device
-// and clock. Not thread-safe.
+// A GPU's fold table, the table of measured scan plans. Scans are added to it
+// when models need them. This implements model::ScanTuner for any device and
+// any clock. Not thread-safe.
 class IncrementalTuner {
  public:
-  // Makes the function that measures scans. It is called once for each model
-  // that has scans to measure.
+  // Returns the function that measures scans. Called once for each model that
+  // has scans to measure.
   using MakeTimer = std::function<absl::StatusOr<MeasureScan>()>;
 
   // Reads the file. Returns an error if the file exists but is not a valid
@@ -30,9 +30,9 @@ class IncrementalTuner {
       const model::ScanTuner::Options& options, const ScanDevice& device,
       MakeTimer make_timer, std::function<absl::Time()> now = absl::Now);
 
-  // Measures the scans that the table lacks, in order and within the budget.
-  // Returns all known plans. If measuring or writing fails, calls
-  // options.failed and returns the plans known so far.
+  // Measures the scans that the table lacks, in this order and within the
+  // budget. Returns all known plans. If measuring or writing fails, calls
+  // options.failed and returns the plans that are known by then.
   ScanPlanTable TableFor(absl::Span<const ScanShape> scans);
 
  private:
@@ -40,7 +40,7 @@ class IncrementalTuner {
                    ScanPlanTable table, bool keeps, MakeTimer make_timer,
                    std::function<absl::Time()> now);
 
-  // Measures scans as long as there is time and adds them to table_.
+  // Measures scans and adds them to table_, as long as there is time.
   absl::Status Measure(absl::Span<const ScanShape> scans);
   void WriteBack();
 
@@ -48,7 +48,7 @@ class IncrementalTuner {
   const MakeTimer make_timer_;
   const std::function<absl::Time()> now_;
   ScanPlanTable table_;
-  const bool keeps_;  // Whether the file holds the table or is to hold it.
+  const bool keeps_;  // Whether the table is written to the file.
 };
 
 }  // namespace sfmamba::tuning

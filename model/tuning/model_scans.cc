@@ -11,7 +11,7 @@ namespace {
 ScanShape::Type TypeOf(model::Precision precision) {
   switch (precision) {
     case model::Precision::kFloat32:
-    case model::Precision::kInt8:  // On CPUs only, with scans in fp32.
+    case model::Precision::kInt8:  // Only on CPUs, which scan in fp32.
       return ScanShape::kFloat;
     case model::Precision::kFloat16:
       return ScanShape::kFloat16;
@@ -21,9 +21,9 @@ ScanShape::Type TypeOf(model::Precision precision) {
   return ScanShape::kBFloat16;
 }
 
-// Returns the shape of a stage's scan for one image.
+// Returns the shape of the scan of a stage for one image.
 ScanShape StageShape(const model::ModelConfig& config, int stage) {
-  // The largest picture of a dense model, in landscape format.
+  // A dense model's largest picture is in landscape format.
   const bool ratio = config.resize == model::Resize::kKeepRatio;
   const int height = ratio ? config.short_side : config.image_size;
   const int width = ratio ? config.long_side : config.image_size;
@@ -48,7 +48,7 @@ ScanShape VimShape(const model::ModelConfig& config) {
   shape.channels = kExpand * config.backbone.vim_dim;
   shape.states = 16;
   shape.sequences = 1;
-  shape.length = side * side + 1;  // With the class token.
+  shape.length = side * side + 1;  // The class token counts, too.
   if (config.backbone.tokens != model::Tokens::kNone) shape.length += 2;
   return shape;
 }

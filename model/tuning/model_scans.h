@@ -10,11 +10,10 @@
 
 namespace sfmamba::tuning {
 
-// Returns the shapes of a model's scans, without duplicates. A ScanPlanTable
-// should contain them. Inputs have the configured size. Batches have 1, 2, 4
-// and so on up to `max_batch` images. The shapes are always as with
-// ScanMode::kUni. VMamba has none, because the plans of its scans are not
-// measured.
+// Returns the shapes of a model's scans that a ScanPlanTable should contain,
+// without duplicates. Inputs have the configured size. Batches have 1, 2, 4 and
+// so on up to `max_batch` images. All shapes are those of ScanMode::kUni.
+// VMamba has none, because its scans' plans are not measured.
 std::vector<ScanShape> ScanShapes(const model::ModelConfig& config,
                                   int max_batch);
 

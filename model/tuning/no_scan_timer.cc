@@ -1,6 +1,6 @@
 #include "model/tuning/scan_timer.h"
 
-// A build without CUDA has no device to measure on.
+// In a build without CUDA, there is no device to measure.
 namespace sfmamba::tuning {
 namespace {
 

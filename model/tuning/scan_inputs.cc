@@ -14,8 +14,8 @@
 namespace sfmamba::tuning {
 namespace {
 
-// The number of random values, which are then repeated. It is chosen so that no
-// two nearby rows are equal.
+// The number of random values. Larger tensors contain them repeatedly. The
+// number is chosen so that no two nearby rows of a tensor are equal.
 constexpr size_t kRandomValues = 100003;
 
 template <typename T>
@@ -84,16 +84,16 @@ class TypedScanInputs : public ScanInputs {
 
   absl::Status InitTokens() {
     const int64_t channels = shape_.channels, states = shape_.states;
-    // Strides as in the mixer: dt, B and C are one product's result, and y is
-    // one half of the next product's input.
+    // The strides are the same as in the mixer. There, dt, B and C are the
+    // result of one product, and y is one half of the next product's input.
     args_.u_stride = channels;
     args_.dt_stride = args_.bc_stride = channels + 2 * states;
     args_.y_stride = 2 * channels;
     absl::Status status =
         Fill(u_, Normals<T>(kRandomValues, 0, 1), tokens_ * args_.u_stride);
     if (status.ok()) {
-      // B and C get the standard deviation of dt, which does not affect the
-      // speed.
+      // B and C get dt's standard deviation, because the values do not affect
+      // the speed.
       status = Fill(dtbc_, Normals<T>(kRandomValues, 0, 0.5f),
                     tokens_ * args_.dt_stride);
     }
@@ -110,7 +110,8 @@ class TypedScanInputs : public ScanInputs {
     const int channels = shape_.channels;
     std::vector<float> A = Normals<float>(shape_.states * channels, 0, 0.3f);
     for (size_t i = 0; i < A.size(); ++i) {
-      // State n decays about n + 1 times as fast as the first, as in training.
+      // State n decays about n + 1 times as fast as state 0, as in a trained
+      // model.
       A[i] = -static_cast<float>(i / channels + 1) * std::exp(A[i]);
     }
     absl::Status status = Fill(A_, A, A.size());

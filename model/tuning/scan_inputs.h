@@ -13,22 +13,23 @@
 
 namespace sfmamba::tuning {
 
-// The inputs and the output of a scan that is to be timed, on the current CUDA
-// device. Values are random and distributed as in a trained model. The matrices
-// lie in memory as in the model. dt, B and C are columns of one matrix, and y
-// is the first half of the columns of another.
+// The inputs and the output of a scan whose time is measured, on the current
+// CUDA device. Values are random, with the distributions of a trained model.
+// The matrices have the model's memory layout. dt, B and C are columns of one
+// matrix. y is the first half of another matrix's columns.
 class ScanInputs {
  public:
   // `lengths` are the lengths of the sequences. If it is empty, they are
-  // RaggedLengths(shape) for a ragged shape, and all shape.length for any other
-  // shape. RESOURCE_EXHAUSTED if there is too little memory.
+  // RaggedLengths(shape) for a ragged shape. For any other shape, they are then
+  // all shape.length. Returns RESOURCE_EXHAUSTED if there is too little memory.
   static absl::StatusOr<std::unique_ptr<ScanInputs>> Create(
       const ScanShape& shape, std::vector<int> lengths = {});
   virtual ~ScanInputs() = default;
 
   // Allocates the scratch memory that Enqueue(plan) needs.
   virtual absl::Status Prepare(const kernels::ScanPlan& plan) = 0;
-  // Enqueues one scan. FAILED_PRECONDITION if Prepare(plan) was not called.
+  // Enqueues one scan. Returns FAILED_PRECONDITION if Prepare(plan) was not
+  // called.
   virtual absl::Status Enqueue(const kernels::ScanPlan& plan,
                                kernels::CudaStream stream) = 0;
 

@@ -6,11 +6,13 @@ kernels::ScanPlan ScanPlanChooser::Plan(const ScanShape& shape,
                                         int rows) const {
   const bool folded = rows < shape.sequences;
   kernels::ScanPlan plan;
-  // A plan from the table would depend on the batch, so its results would, too.
+  // The table is not used, because its plans depend on the batch. Results would
+  // then depend on the batch, too.
   if (deterministic_) {
     plan = DeterministicScanPlan(shape);
   } else if (folded) {
-    plan.kernel = kernels::ScanPlan::kFold;  // Rows were requested.
+    // The number of rows was requested.
+    plan.kernel = kernels::ScanPlan::kFold;
   } else {
     plan =
         ChooseScanPlan(table_.has_value() ? &*table_ : nullptr, device_, shape);

@@ -9,11 +9,11 @@
 
 namespace sfmamba::tuning {
 
-// Chooses the plans by which a model's scans run on its device. Immutable, so
+// Chooses the plan for each scan of a model on one device. Immutable, so
 // thread-safe.
 class ScanPlanChooser {
  public:
-  // `table` holds measured plans, if there are any. If `deterministic`, the
+  // `table` contains measured plans, if there are any. If `deterministic`, the
   // table is ignored, and plans with a fixed order of operations are chosen.
   ScanPlanChooser(ScanDevice device, std::optional<ScanPlanTable> table,
                   bool deterministic)
@@ -22,9 +22,9 @@ class ScanPlanChooser {
         deterministic_(deterministic) {}
 
   // Returns the plan for a scan. If `rows` equals shape.sequences, the table
-  // determines the rows. If `rows` is less, it is a requested folding
-  // (SF-Mamba's B1). The plan then has this number of rows. It is the paper's
-  // fold kernel, or the deterministic plan.
+  // determines the number of rows. If `rows` is less, the caller requests a
+  // folding into `rows` rows (SF-Mamba's B1). The plan is then the paper's fold
+  // kernel, or the deterministic plan, with this number of rows.
   kernels::ScanPlan Plan(const ScanShape& shape, int rows) const;
 
   // Returns the number of rows of Plan(shape, rows).

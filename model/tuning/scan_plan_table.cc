@@ -9,8 +9,8 @@
 namespace sfmamba::tuning {
 namespace {
 
-// Returns whether a plan that was measured at `a` may be used at `b`. Both are
-// lengths, or both are numbers of sequences.
+// Returns whether a plan that was measured at `a` may be used at `b`. Both
+// numbers are lengths, or both are numbers of sequences.
 bool Near(int64_t a, int64_t b) { return a <= 8 * b && b <= 8 * a; }
 
 bool Alike(const ScanShape& a, const ScanShape& b) {
@@ -25,8 +25,8 @@ bool SameBucket(const ScanShape& a, const ScanShape& b) {
          Bucket(a.sequences) == Bucket(b.sequences);
 }
 
-// Returns about sequences * ratio rows: a divisor of `sequences`, so that rows
-// are equally long, if there is one within a factor of 2.
+// Returns about sequences * ratio rows. If possible within a factor of 2, the
+// result is a divisor of `sequences`, so that all rows have the same length.
 int ShareOfRows(int sequences, double ratio) {
   const double wanted = std::max(1.0, sequences * ratio);
   const int divisor = NearestDivisor(sequences, wanted);
@@ -92,9 +92,9 @@ kernels::ScanPlan ChooseScanPlan(const ScanPlanTable* table,
 }
 
 kernels::ScanPlan DeterministicScanPlan(const ScanShape& shape) {
-  // A sequence gets the threads of about 20 warps, which suits both a full
-  // batch and a single image. Long sequences get more threads, since a batch
-  // has few of them.
+  // A sequence gets about 20 warps of threads, which suits both a full batch
+  // and a single image. Long sequences get more threads, because a batch
+  // contains only a few of them.
   constexpr int kThreads = 640, kLong = 800;
   kernels::ScanPlan plan;
   if (shape.states == 1) {  // CrossScanCuda, which has a thread per channel.

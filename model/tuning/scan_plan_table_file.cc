@@ -18,9 +18,9 @@
 #include "absl/strings/strip.h"
 #include "model/tuning/scan_plan_table.h"
 
-// The file of a ScanPlanTable has four lines that describe the device, a line
-// with the columns' names, and a line per entry with values separated by single
-// spaces.
+// Defines the file of a ScanPlanTable. It has four lines that describe the
+// device, a line with the columns' names, and a line for each entry. Single
+// spaces separate the values of an entry.
 namespace sfmamba::tuning {
 namespace {
 
@@ -30,11 +30,11 @@ constexpr absl::string_view kColumns =
     "channels_per_thread rows items chunks microseconds";
 constexpr int kColumnCount = 14;
 constexpr size_t kMaxBytes = 1 << 18;
-constexpr int kMaxName = 200;  // Limits the names of the device and the build.
+constexpr int kMaxName = 200;  // For the device's and the build's name.
 constexpr int kMaxCount = 1 << 24;
 constexpr double kMaxMicroseconds = 1e9;
 
-// The words for the values of the enumerations, in order.
+// The words in the file for the values of the enumerations, in order.
 constexpr absl::string_view kTypes[] = {"fp32", "fp16", "bf16"};
 constexpr absl::string_view kBatches[] = {"uniform", "ragged"};
 constexpr absl::string_view kKernels[] = {"lane", "fold", "chunk"};
@@ -50,7 +50,7 @@ absl::Status LineError(int line, absl::string_view what,
       "line ", line, ": ", what, ": expected ", expected, ", ", Found(found)));
 }
 
-// Parses digits without a leading zero; the value is at most kMaxCount.
+// Parses digits without a leading zero. The value must be at most kMaxCount.
 bool ParseCount(absl::string_view text, int* value) {
   if (text.empty() || text.size() > 8) return false;  // 8 digits fit an int.
   if (text.size() > 1 && text[0] == '0') return false;
@@ -76,7 +76,8 @@ bool IsName(absl::string_view text) {
   return text.front() != ' ' && text.back() != ' ';
 }
 
-// Reads the columns of one line, from left to right. Keeps the first error.
+// Reads the columns of one line from left to right. Stores only the first
+// error.
 class Row {
  public:
   Row(int line, absl::string_view text)
@@ -250,8 +251,8 @@ absl::StatusOr<ScanPlanTable> ScanPlanTable::Parse(absl::string_view text) {
 absl::StatusOr<ScanPlanTable> ScanPlanTable::Read(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return absl::ErrnoToStatus(errno, path);
-  // One byte too many is read, so that Parse() refuses a longer file instead of
-  // reading its beginning.
+  // Reads one byte more than allowed, so that Parse() refuses a file that is
+  // too long.
   std::string text(kMaxBytes + 1, '\0');
   in.read(text.data(), text.size());
   if (in.bad()) return absl::ErrnoToStatus(errno, path);
@@ -272,18 +273,19 @@ std::string ScanPlanTable::Text() const {
 
 absl::Status ScanPlanTable::Write(const std::string& path) const {
   const auto failed = [](const std::string& name) {
-    const int error = errno;  // Before StrCat() can change it.
+    const int error = errno;  // StrCat() may change errno.
     return absl::ErrnoToStatus(error, absl::StrCat(name, ": write"));
   };
-  // The text is written to a file of another name, which is then renamed. So
-  // neither a reader nor a crash sees half of the table.
+  // Writes the text to a temporary file and then renames it. A reader or a
+  // crash therefore never sees half of the table.
   std::string temporary = path + ".XXXXXX";
   const int fd = mkstemp(temporary.data());
   if (fd < 0) return failed(temporary);
   const std::string text = Text();
   const bool written =
       write(fd, text.data(), text.size()) == ssize_t(text.size()) &&
-      // mkstemp() lets only this user read; other servers read the table too.
+      // mkstemp() allows only this user to read the file, but other servers
+      // must read the table, too.
       fchmod(fd, 0644) == 0 && fsync(fd) == 0;
   const absl::Status error = written ? absl::OkStatus() : failed(temporary);
   close(fd);

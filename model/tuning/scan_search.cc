@@ -20,9 +20,9 @@ void Add(const kernels::ScanPlan& plan, std::vector<kernels::ScanPlan>* plans) {
   plans->push_back(plan);
 }
 
-// Adds plans of the lane kernel. Sequences in the same row share the loads of
-// parameters, so few rows are good. But there must be at least one warp for
-// each of a multiprocessor's four schedulers, or the device is not fully used.
+// Adds plans of the lane kernel. Few rows are good, because sequences in the
+// same row load parameters only once. But the device is fully used only if
+// there is a warp for each of the four schedulers of all multiprocessors.
 void AddLane(int multiprocessors, const ScanShape& shape,
              std::vector<kernels::ScanPlan>* plans) {
   for (int lanes = 1; lanes <= 8; lanes *= 2) {
@@ -42,9 +42,9 @@ void AddLane(int multiprocessors, const ScanShape& shape,
   }
 }
 
-// Adds plans of the fold kernel. The paper's B1 is halved again and again, from
-// one row per sequence down to one row. Rows that are too long to be scanned at
-// once are also tried with fewer tokens per thread.
+// Adds plans of the fold kernel. The paper's B1 is halved repeatedly, from one
+// row per sequence down to a single row. Rows that are too long to be scanned
+// at once are also tried with fewer tokens per thread.
 void AddFold(const ScanShape& shape, std::vector<kernels::ScanPlan>* plans) {
   constexpr int kMost = 16;
   for (int rows = shape.sequences; rows >= 1; rows /= 2) {
@@ -62,11 +62,12 @@ void AddFold(const ScanShape& shape, std::vector<kernels::ScanPlan>* plans) {
   }
 }
 
-// Adds plans of the chunk kernel, if the sequences are too few to use the whole
-// device and long enough to be cut.
+// Adds plans of the chunk kernel, which cuts sequences into pieces. Does so
+// only if there are too few sequences for the whole device and if they are long
+// enough.
 void AddChunk(int multiprocessors, const ScanShape& shape,
               std::vector<kernels::ScanPlan>* plans) {
-  constexpr int kLeast = 32;  // The fewest tokens in a piece.
+  constexpr int kLeast = 32;  // A piece has at least this many tokens.
   const int warps = (shape.channels + 31) / 32 * shape.sequences;
   if (warps >= 8 * multiprocessors) return;
   for (int chunks = 4; chunks <= 256 && shape.length / chunks >= kLeast;
@@ -81,23 +82,23 @@ void AddChunk(int multiprocessors, const ScanShape& shape,
   }
 }
 
-// Sets entry->plan to the fastest plan and entry->microseconds to its time. The
-// time is 0 if no plan could be measured, or if `late` returned true before all
-// plans were measured.
+// Measures all plans. Sets entry->plan to the fastest one and
+// entry->microseconds to its time. Sets the time to 0 if no plan could be
+// measured, or if `late` returned true before all plans were measured.
 absl::Status TuneShape(int multiprocessors, const MeasureScan& measure,
                        const std::function<bool()>& late,
                        ScanPlanTable::Entry* entry) {
   for (const kernels::ScanPlan& plan :
        CandidatePlans(multiprocessors, entry->shape)) {
     if (late()) {
-      // The best of the first plans may be slower than the plan of the nearest
-      // entry, which is used instead.
+      // Not all plans were measured. The best of them may be slower than the
+      // plan of the nearest entry, which is used instead.
       entry->microseconds = 0;
       return absl::OkStatus();
     }
     const absl::StatusOr<double> time = measure(entry->shape, plan);
-    // The kernels do not support every candidate plan, and the GPU may have too
-    // little memory for a shape.
+    // Some candidate plans are not supported by the kernels, and a shape may
+    // not fit into the GPU's memory.
     if (absl::IsInvalidArgument(time.status())) continue;
     if (absl::IsResourceExhausted(time.status())) return absl::OkStatus();
     if (!time.ok()) {
@@ -129,7 +130,7 @@ std::vector<kernels::ScanPlan> CandidatePlans(int multiprocessors,
 std::vector<int> RaggedLengths(const ScanShape& shape) {
   std::vector<int> lengths;
   for (int i = 0; i < shape.sequences; ++i) {
-    // The places are 0, last, 1, last - 1, ...
+    // The order of the places is 0, last, 1, last - 1, ...
     const int place = i % 2 == 0 ? i / 2 : shape.sequences - 1 - i / 2;
     const double share =
         shape.sequences == 1 ? 1 : double(place) / (shape.sequences - 1);

@@ -14,25 +14,25 @@
 
 namespace sfmamba::tuning {
 
-// Returns the plans worth timing for `shape`, including the default, without
-// duplicates.
+// Returns the plans that are worth timing for `shape`, without duplicates. The
+// default plan is among them.
 std::vector<kernels::ScanPlan> CandidatePlans(int multiprocessors,
                                               const ScanShape& shape);
 
 // Returns the lengths of a ragged shape's sequences. They are evenly spaced
-// from a quarter of shape.length to shape.length; short and long ones
+// from a quarter of shape.length to shape.length. Short and long ones
 // alternate.
 std::vector<int> RaggedLengths(const ScanShape& shape);
 
-// Returns the microseconds of one scan. INVALID_ARGUMENT if the kernel does not
-// support the plan, RESOURCE_EXHAUSTED if the shape does not fit into the
-// device's memory.
+// Measures one scan. Returns its time in microseconds. Returns INVALID_ARGUMENT
+// if the kernel does not support the plan, and RESOURCE_EXHAUSTED if the shape
+// does not fit into the device's memory.
 using MeasureScan = std::function<absl::StatusOr<double>(
     const ScanShape& shape, const kernels::ScanPlan& plan)>;
 
 struct ScanSearchOptions {
-  // No measurement starts after this time. Shapes whose plans have not all been
-  // measured by then get no entry. They use the plan of the nearest entry.
+  // No measurement starts after this time. A shape with unmeasured plans then
+  // gets no entry and uses the plan of the nearest entry.
   absl::Duration budget = absl::Seconds(60);
   std::function<absl::Time()> now = absl::Now;
 };

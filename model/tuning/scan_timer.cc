@@ -16,8 +16,8 @@ namespace {
 constexpr kernels::GpuTimer::Options kMeasurements = {/*repeats=*/20,
                                                       absl::Milliseconds(20)};
 
-// Measures plans one after another. Keeps the inputs for the next plan of the
-// same shape.
+// Measures plans one after another. If the next plan has the same shape, uses
+// the same inputs.
 class ScanTimer {
  public:
   explicit ScanTimer(std::unique_ptr<kernels::GpuTimer> timer)
@@ -27,7 +27,7 @@ class ScanTimer {
                                  const kernels::ScanPlan& plan) {
     const std::string name = ToString(shape);
     if (name != shape_) {
-      inputs_.reset();  // Frees its memory before more is allocated.
+      inputs_.reset();  // Frees their memory first.
       shape_.clear();
       auto inputs = ScanInputs::Create(shape);
       if (!inputs.ok()) return inputs.status();
@@ -68,7 +68,7 @@ absl::StatusOr<MeasureScan> MakeScanTimer(int gpu) {
   auto scans = std::make_shared<ScanTimer>(*std::move(timer));
   return [scans](const ScanShape& shape, const kernels::ScanPlan& plan) {
     const absl::StatusOr<double> time = scans->Measure(shape, plan);
-    // CUDA would report a refused launch again with the next plan.
+    // Otherwise, CUDA would report the refused launch again for the next plan.
     if (!time.ok()) kernels::ForgetGpuError();
     return time;
   };

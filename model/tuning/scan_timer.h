@@ -13,9 +13,10 @@ namespace sfmamba::tuning {
 absl::StatusOr<ScanDevice> ScanDeviceOf(int gpu);
 
 // Returns a function that times scans of random inputs on CUDA device `gpu`.
-// The function returns the median of up to 20 measurements of 10 scans each.
-// Only the calling thread may call it, because the device is made current in
-// this thread. It keeps device memory for the last shape.
+// The function returns the median of up to 20 measurements, each of 10 scans.
+// Only the calling thread may call the function, because the device becomes
+// current only in this thread. The function retains device memory for the last
+// shape.
 absl::StatusOr<MeasureScan> MakeScanTimer(int gpu);
 
 }  // namespace sfmamba::tuning

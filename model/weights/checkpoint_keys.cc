@@ -10,8 +10,7 @@
 namespace sfmamba::weights {
 namespace {
 
-// Returns the tensors whose keys begin with `prefix`, and removes it from the
-// keys.
+// Returns the tensors whose keys begin with `prefix`, without this prefix.
 std::map<std::string, TensorView> Strip(
     const std::map<std::string, TensorView>& tensors,
     absl::string_view prefix) {
@@ -32,8 +31,8 @@ std::map<std::string, TensorView> WithoutPrefixes(
   for (const auto& [key, view] : stored) {
     tensors.emplace(absl::StrReplaceAll(key, {{"_orig_mod.", ""}}), view);
   }
-  // If two keys would become equal, all keys stay as they are, so that loading
-  // refuses them.
+  // If two keys became equal, the keys are not changed. Loading then refuses
+  // them.
   if (tensors.size() != stored.size()) tensors = stored;
   const auto strip_if_uniform = [&](absl::string_view prefix) {
     std::map<std::string, TensorView> stripped = Strip(tensors, prefix);
@@ -47,12 +46,13 @@ std::map<std::string, TensorView> WithoutPrefixes(
     tensors = std::move(stripped);
     return true;
   };
-  // Wrappers nest, so prefixes come in any order and more than once.
+  // Training wrappers may be nested, so prefixes may come in any order and more
+  // than once.
   while (strip_if_uniform("module.") || strip_if_uniform("model.") ||
          strip_if_uniform("backbone.")) {
   }
-  // A checkpoint of the pretraining has other networks beside the encoder. As
-  // in MambaVision's own loader, its first key shows what it is.
+  // A checkpoint of pretraining contains other networks besides the encoder. It
+  // is recognized by its first key, as in MambaVision's own loader.
   constexpr absl::string_view kEncoder = "encoder.";
   if (!tensors.empty() && absl::StartsWith(tensors.begin()->first, kEncoder)) {
     tensors = Strip(tensors, kEncoder);

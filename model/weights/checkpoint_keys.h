@@ -8,13 +8,14 @@
 
 namespace sfmamba::weights {
 
-// Removes from the keys what training wrappers add. This is "_orig_mod." of
-// torch.compile, anywhere in a key, and the prefixes "module.", "model." and
-// "backbone.", if all keys begin with them. "model." may be missing before
-// "head.", because some classifiers keep the head beside the other layers.
+// Removes what training wrappers add to the keys. This is "_orig_mod." of
+// torch.compile, anywhere in a key. It is also the prefixes "module.", "model."
+// and "backbone.", if all keys begin with them. Keys that begin with "head."
+// need not have the prefix "model.", because some classifiers store the head
+// beside the other layers.
 //
 // If the alphabetically first key then begins with "encoder.", drops all
-// tensors whose keys do not, and removes this prefix, too. Finally calls
+// tensors with other keys, and removes this prefix, too. Finally calls
 // WithCurrentNames().
 std::map<std::string, TensorView> WithoutPrefixes(
     const std::map<std::string, TensorView>& stored);

@@ -7,7 +7,8 @@
 
 namespace sfmamba::weights {
 
-// Returns the seed of a tensor's random numbers: a hash (FNV-1a) of its key.
+// Returns the seed for a tensor's random numbers. It is a hash (FNV-1a) of the
+// tensor's key.
 inline uint64_t KeySeed(absl::string_view key, uint64_t seed = 0) {
   uint64_t hash = 0xcbf29ce484222325 + seed;
   for (const char c : key) {

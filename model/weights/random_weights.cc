@@ -12,8 +12,8 @@
 namespace sfmamba::weights {
 namespace {
 
-// Returns the number of inputs that each output of a weight sums up. The weight
-// is [out, in, ...], or [4, out, in] for VMamba's four directions.
+// Returns the number of inputs that are summed up for each output of a weight.
+// The weight is [out, in, ...], or [4, out, in] for VMamba's four directions.
 int64_t FanIn(absl::string_view key, at::IntArrayRef shape) {
   if (absl::EndsWith(key, "_proj_weight") ||
       absl::EndsWith(key, "_projs_weight")) {
@@ -24,14 +24,14 @@ int64_t FanIn(absl::string_view key, at::IntArrayRef shape) {
   return size;
 }
 
-// Returns the ratio of the standard deviations of a layer's output and input.
+// Returns the standard deviation of a layer's output divided by its input's.
 float Gain(absl::string_view key, at::IntArrayRef shape) {
   if (absl::StrContains(key, "fc_cls.")) return 4;
-  // A small gain keeps boxes near their anchors and regions.
+  // With a small gain, boxes stay near their anchors and regions.
   if (absl::StrContains(key, "_reg.")) return 0.25f;
   if (absl::StrContains(key, "shared_fcs.")) return std::sqrt(2.0f);
-  // Weights with three axes are depthwise convolutions of mixers, [channels, 1,
-  // taps].
+  // A weight with three axes, [channels, 1, taps], is a mixer's depthwise
+  // convolution and gets gain 1.
   return shape.size() == 4 ? std::sqrt(2.0f) : 1;
 }
 
@@ -43,7 +43,7 @@ at::Tensor Values(uint64_t seed, const std::string& key,
   at::Tensor tensor = at::empty(shape, c10::kFloat);
   float* values = tensor.data_ptr<float>();
   const int64_t count = tensor.numel();
-  if (ends("A_log") || ends("A_b_log") || ends("A_logs")) {  // A = -1, -2, ...
+  if (ends("A_log") || ends("A_b_log") || ends("A_logs")) {  // A is -1, -2, ...
     for (int64_t i = 0; i < count; ++i) {
       values[i] = std::log(static_cast<float>(i % shape.back() + 1));
     }
@@ -51,10 +51,10 @@ at::Tensor Values(uint64_t seed, const std::string& key,
   }
   float offset = 0, range = 0;
   if (ends("dt_proj.bias") || ends("dt_proj_b.bias") || ends("dt_projs_bias")) {
-    offset = -2, range = 1;  // If doubled, time steps are 0.002 to 0.1.
+    offset = -2, range = 1;  // The doubled bias gives steps of 0.002 to 0.1.
   } else if (shape.size() != 1) {
-    // A uniform distribution of this range has a variance of gain^2 / inputs,
-    // which keeps the scale of activations from layer to layer.
+    // A uniform distribution in this range has the variance gain^2 / inputs.
+    // Activations then have a similar scale in all layers.
     range = Gain(key, shape) * std::sqrt(3.0f / FanIn(key, shape));
   } else if (ends("gamma_1") || ends("gamma_2")) {
     offset = 0.5f;

@@ -8,11 +8,11 @@
 namespace sfmamba::weights {
 
 // Returns a generator of random weights, for trials and benchmarks of untrained
-// models. A weight depends only on its key and `seed`, on every machine. The
-// scales are as in an initialisation, so that activations neither vanish nor
-// explode. Linear layers keep the variance, and convolutions keep it if their
-// input comes from a ReLU. Norms are the identity. Only the detectors'
-// classifiers have larger weights, so that some classes score high.
+// models. A weight depends only on its key and `seed` and is the same on every
+// machine. The scales are chosen so that activations neither vanish nor
+// explode. Linear layers preserve the variance. Convolutions preserve it if
+// their input comes from a ReLU. Norms are the identity. Only the detectors'
+// classifiers have larger weights, so that some classes get high scores.
 // Thread-safe.
 StateDict::Generator MakeRandomWeights(uint64_t seed);
 

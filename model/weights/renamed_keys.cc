@@ -11,22 +11,22 @@
 namespace sfmamba::weights {
 namespace {
 
-// The beginning of a key and its replacement. '#' stands for a number. The
-// numbers keep their order.
+// The beginning of a key and its replacement. '#' means any number. The numbers
+// of a key stay in order.
 struct Renaming {
   absl::string_view from, to;
 };
 
 struct Family {
-  // A checkpoint has such names if it has one of these keys.
+  // A checkpoint has the names of this family if it contains one of these keys.
   std::vector<absl::string_view> evidence;
-  std::vector<Renaming> renamings;  // The first that fits a key counts.
+  std::vector<Renaming> renamings;  // The first that fits is used.
 };
 
 const std::vector<Family>& Families() {
   static const auto& families = *new std::vector<Family>{
-      // MambaOut's own repository. The renamings are taken from timm's
-      // checkpoint_filter_fn().
+      // Names in MambaOut's own repository. timm's checkpoint_filter_fn()
+      // renames them in the same way.
       {{"downsample_layers.0.conv1.weight"},
        {{"downsample_layers.0.", "stem."},
         {"downsample_layers.#.", "stages.#.downsample."},
@@ -35,7 +35,8 @@ const std::vector<Family>& Families() {
         {"head.fc1.", "head.pre_logits.fc."},
         {"head.norm.", "head.pre_logits.norm."},
         {"head.fc2.", "head.fc."}}},
-      // VMamba's older files, and its form for Transformers.
+      // Names in older files of VMamba, and in VMamba's version for
+      // Transformers.
       {{"layers.0.blocks.0.self_attention.A_logs",
         "layers.0.blocks.0.op.A_logs", "vmamba.layers.0.blocks.0.op.A_logs"},
        {{"norm.", "classifier.norm."},
@@ -54,7 +55,7 @@ const std::vector<Family>& Families() {
         {"vmamba.layers.#.blocks.#.op.dt_projs.weight",
          "layers.#.blocks.#.op.dt_projs_weight"},
         {"vmamba.layers.#.", "layers.#."}}},
-      // VMamba's older files of detectors and segmenters.
+      // Names in older files of VMamba's detectors and segmenters.
       {{"backbone.layers.0.blocks.0.self_attention.A_logs"},
        {{"backbone.layers.#.blocks.#.ln_1.",
          "backbone.layers.#.blocks.#.norm."},
@@ -71,7 +72,8 @@ absl::string_view Digits(absl::string_view text) {
   return text.substr(0, count);
 }
 
-// Returns the renamed key. Returns nothing if the key has another beginning.
+// Returns the renamed key. Returns nullopt if the renaming does not fit the
+// key.
 std::optional<std::string> Renamed(absl::string_view key,
                                    const Renaming& renaming) {
   std::vector<absl::string_view> numbers;
@@ -117,8 +119,8 @@ std::map<std::string, TensorView> WithCurrentNames(
     for (const auto& [key, view] : tensors) {
       renamed.emplace(Renamed(key, family), view);
     }
-    // If two keys would become equal, all keys stay as they are, so that
-    // loading refuses them.
+    // If two keys became equal, the keys are not changed. Loading then refuses
+    // them.
     if (renamed.size() == tensors.size()) return renamed;
   }
   return tensors;

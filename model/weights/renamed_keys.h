@@ -8,11 +8,10 @@
 
 namespace sfmamba::weights {
 
-// Renames the tensors of a checkpoint to the names that the network takes here,
-// which are timm's or VMamba's own. This happens if the keys show that the
-// checkpoint has a network's original names or another library's names. All
-// other checkpoints stay as they are. So do checkpoints in which two tensors
-// would get the same name.
+// Renames the tensors of a checkpoint to the names that the network uses, which
+// are timm's or VMamba's. Does so only if the keys are a network's original
+// names or another library's names. Does not change any other checkpoint. Also
+// changes nothing if two tensors would get the same name.
 std::map<std::string, TensorView> WithCurrentNames(
     std::map<std::string, TensorView> tensors);
 

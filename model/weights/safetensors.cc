@@ -22,10 +22,11 @@ namespace sfmamba::weights {
 namespace {
 
 constexpr size_t kLengthBytes = 8;
-// The maximum. It is a hundred times the size of the largest model's header.
+// The maximum size of a header. The largest model's header is a hundredth of
+// this.
 constexpr uint64_t kMaxHeaderBytes = 10'000'000;
 
-// The first bytes of the text that Git LFS keeps in place of a large file.
+// The beginning of the text that Git LFS stores in place of a large file.
 constexpr char kLfsPointer[] = "version ";
 
 struct DTypeRow {
@@ -64,8 +65,8 @@ int64_t ByteSize(const std::vector<int64_t>& shape, int element_size) {
   return size;
 }
 
-// Returns the tensor that `entry` describes within `data_size` bytes of data.
-// The data begins at `data`. If `data` is null, it has not been read.
+// Returns the tensor that `entry` describes. The file's data has `data_size`
+// bytes and begins at `data`. If `data` is null, the data has not been read.
 absl::StatusOr<TensorView> MakeView(const SafetensorsEntry& entry,
                                     const uint8_t* data, int64_t data_size) {
   const auto row = std::find_if(
@@ -93,14 +94,14 @@ absl::StatusOr<TensorView> MakeView(const SafetensorsEntry& entry,
   return view;
 }
 
-// Returns OK if the entries cover each of `data_size` bytes exactly once.
+// Returns OK if the entries cover each of the `data_size` bytes exactly once.
 absl::Status CheckCoverage(
     const std::map<std::string, SafetensorsEntry>& entries, size_t data_size) {
   using Item = std::pair<const std::string, SafetensorsEntry>;
   std::vector<const Item*> items;
   for (const Item& item : entries) items.push_back(&item);
-  // An empty tensor begins where the next one does, so the ends are compared,
-  // too.
+  // An empty tensor begins where the next one begins. Therefore the ends are
+  // compared, too.
   std::sort(items.begin(), items.end(), [](const Item* a, const Item* b) {
     return std::pair(a->second.begin, a->second.end) <
            std::pair(b->second.begin, b->second.end);
@@ -119,7 +120,7 @@ absl::Status CheckCoverage(
       "expected %d bytes of data, got %d", position, data_size));
 }
 
-// Returns the tensors that `header` lists. `data` is as for MakeView().
+// Returns the tensors that `header` lists. MakeView() explains `data`.
 absl::StatusOr<std::map<std::string, TensorView>> ParseTensors(
     absl::string_view header, const uint8_t* data, int64_t data_size) {
   const auto entries = ParseSafetensorsHeader(header);
@@ -138,13 +139,13 @@ absl::StatusOr<std::map<std::string, TensorView>> ParseTensors(
   return tensors;
 }
 
-// A file that is being read from its start.
+// A file that is read once, from its start.
 class OpenFile {
  public:
-  // Opens the file. Errors are as for SafetensorsFile::Open(), but without the
-  // file's name.
+  // Opens the file. Returns the errors of SafetensorsFile::Open(), but without
+  // the file's name.
   static absl::StatusOr<OpenFile> Open(const std::string& path) {
-    // O_NONBLOCK keeps open() from waiting on a named pipe. A pipe is refused
+    // With O_NONBLOCK, open() does not wait for a named pipe. Pipes are refused
     // below.
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return absl::ErrnoToStatus(errno, "open");
@@ -164,8 +165,8 @@ class OpenFile {
     if (fd_ >= 0) close(fd_);
   }
 
-  // Returns the number of bytes that have not been read. The size of the file
-  // is taken when it is opened.
+  // Returns the number of unread bytes. The size of the file is determined when
+  // it is opened.
   int64_t left() const { return left_; }
 
   // Reads the next `size` bytes, at most left().
@@ -198,13 +199,14 @@ class OpenFile {
     }
     uint64_t length = 0;
     for (size_t i = kLengthBytes; i-- > 0;) length = length << 8 | bytes[i];
-    // The length is not trusted. It must not lead beyond the file.
+    // The length is not trusted. It must not exceed the rest of the file.
     const uint64_t limit = std::min<uint64_t>(left_, kMaxHeaderBytes);
     const absl::string_view text(reinterpret_cast<char*>(bytes), kLengthBytes);
     if (std::all_of(text.begin(), text.end(), [](unsigned char c) {
           return absl::ascii_isprint(c) || absl::ascii_isspace(c);
         })) {
-      // Text that is read as a length is more than 2^59.
+      // Text that is read as a length gives more than 2^59, so this is no valid
+      // header.
       return absl::InvalidArgumentError(absl::StrCat(
           "got text, such as a page of errors, that begins with \"",
           absl::CEscape(text), "\", expected safetensors"));
@@ -226,8 +228,8 @@ class OpenFile {
   int64_t left_ = 0;
 };
 
-// Returns the tensors of the file. If `data` is not null, reads their data to
-// it.
+// Returns the tensors of the file. Reads their data to `data` unless it is
+// null.
 absl::StatusOr<std::map<std::string, TensorView>> ReadTensors(
     const std::string& path, std::unique_ptr<uint8_t[]>* data) {
   absl::StatusOr<OpenFile> file = OpenFile::Open(path);
@@ -241,7 +243,8 @@ absl::StatusOr<std::map<std::string, TensorView>> ReadTensors(
     return absl::ResourceExhaustedError(
         absl::StrCat("no memory for ", size, " bytes"));
   }
-  // The header is checked first. If it does not fit the file, no data is read.
+  // The header is checked before the data is read. If it does not fit the file,
+  // no data is read.
   auto tensors = ParseTensors(*header, data->get(), size);
   if (!tensors.ok()) return tensors.status();
   const absl::Status status = file->Read(data->get(), size);
@@ -249,8 +252,8 @@ absl::StatusOr<std::map<std::string, TensorView>> ReadTensors(
   return tensors;
 }
 
-// Adds the file's name to the error, but not its folders, because clients see
-// the error.
+// Adds the file's name to the error. The name has no folders, because clients
+// see the error.
 absl::Status OfFile(const std::string& path, const absl::Status& status) {
   return absl::Status(
       status.code(), absl::StrCat(path.substr(path.find_last_of('/') + 1), ": ",

@@ -14,8 +14,8 @@
 
 namespace sfmamba::weights {
 
-// The element types of the file format. In a file, a type's name is the
-// constant's name without the k and in capitals ("F32").
+// The element types of the file format. A type's name in a file is the name of
+// the constant without its k, in capitals ("F32").
 enum class DType {
   kBool,
   kU8,
@@ -37,7 +37,7 @@ enum class DType {
 absl::string_view DTypeName(DType dtype);
 int DTypeSize(DType dtype);  // In bytes.
 
-// A tensor in memory that it does not own.
+// A tensor whose memory it does not own.
 struct TensorView {
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;  // Empty for a scalar.
@@ -45,19 +45,20 @@ struct TensorView {
       data;  // Row-major, little-endian, maybe misaligned.
 };
 
-// A safetensors file, read into memory. Later changes to the file have no
-// effect here. The file begins with the header's length N (8 bytes,
-// little-endian). N bytes of JSON follow, with each tensor's type, shape and
-// offsets, and then the data. Immutable, so thread-safe.
+// A safetensors file that was read into memory. Later changes to the file have
+// no effect. The file begins with the length N of the header (8 bytes,
+// little-endian). The next N bytes are JSON with each tensor's type, shape and
+// offsets. The data follows. Immutable, so thread-safe.
 //
 // The header is not trusted. Its length is checked before it is read. Every
 // tensor's size must match its shape and type. The tensors must fill the rest
 // of the file without gaps or overlaps.
 class SafetensorsFile {
  public:
-  // NOT_FOUND if there is no such file. INVALID_ARGUMENT, naming the file and
-  // if possible the tensor, if the file violates the format. RESOURCE_EXHAUSTED
-  // if there is no memory for it.
+  // Reads a file. Returns NOT_FOUND if there is no such file. Returns
+  // INVALID_ARGUMENT, with the name of the file and if possible the tensor, if
+  // the file violates the format. Returns RESOURCE_EXHAUSTED if there is too
+  // little memory.
   static absl::StatusOr<std::unique_ptr<SafetensorsFile>> Open(
       const std::string& path);
 
@@ -77,19 +78,20 @@ class SafetensorsFile {
 };
 
 // Reads only the header of the file. Returns its tensors by name, without their
-// data. Errors are as for SafetensorsFile::Open(). It is also an error if the
-// file is shorter or longer than its header says.
+// data. Returns the errors of SafetensorsFile::Open(). Also returns an error if
+// the file's size does not match its header.
 absl::StatusOr<std::map<std::string, TensorView>> ReadSafetensorsShapes(
     const std::string& path);
 
-// Adds the tensors of one file to `tensors`, because several files may make up
-// a checkpoint. INVALID_ARGUMENT, naming the tensor, if another file has it,
-// too.
+// Adds the tensors of one file to `tensors`. A checkpoint may consist of
+// several files. If another file has a tensor, too, returns INVALID_ARGUMENT
+// with its name.
 absl::Status AddTensors(const std::map<std::string, TensorView>& file,
                         std::map<std::string, TensorView>* tensors);
 
-// Writes `tensors` to `path` and replaces an existing file. INVALID_ARGUMENT if
-// the size of a tensor's data does not match its shape and type.
+// Writes `tensors` to `path` and replaces an existing file. Returns
+// INVALID_ARGUMENT if the size of a tensor's data does not match its shape and
+// type.
 absl::Status WriteSafetensors(const std::string& path,
                               const std::map<std::string, TensorView>& tensors);
 

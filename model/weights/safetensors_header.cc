@@ -11,9 +11,9 @@ namespace {
 
 using Entries = std::map<std::string, SafetensorsEntry>;
 
-// Returns the length of the UTF-8 character that `text` begins with, or 0 if it
-// is invalid (overlong, a surrogate, above U+10FFFF, truncated). `text` is not
-// empty.
+// Returns the length of the UTF-8 character with which `text` begins. Returns 0
+// if it is invalid (overlong, a surrogate, above U+10FFFF, or truncated).
+// `text` must not be empty.
 size_t Utf8Length(absl::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t first = byte(0);
@@ -72,8 +72,8 @@ class Parser {
       }
       const auto [entry, is_new] = entries->emplace(name, SafetensorsEntry());
       tensor_ = name;
-      // Two equal names are refused, because JSON readers differ in which one
-      // counts.
+      // A name that occurs twice is refused. JSON readers differ in which of
+      // the two they use.
       if (!is_new) return Fail("twice");
       if (!Entry(&entry->second)) return false;
       tensor_.clear();
@@ -110,7 +110,7 @@ class Parser {
     }
   }
 
-  // Consumes `c` and the white space before it.
+  // Skips white space and consumes `c`.
   bool Expect(char c) {
     SkipSpace();
     if (Peek() != c) return Fail(absl::StrFormat("expected '%c'", c));
@@ -186,7 +186,7 @@ class Parser {
     *out = 0;
     while (Peek() >= '0' && Peek() <= '9') {
       const int digit = Peek() - '0';
-      // The product must not overflow, which is undefined.
+      // The product must not overflow, because this would be undefined.
       if (*out > (std::numeric_limits<int64_t>::max() - digit) / 10) {
         return Fail("number too large");
       }

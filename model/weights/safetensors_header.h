@@ -22,16 +22,16 @@ struct SafetensorsEntry {
 constexpr int kMaxRank = 8;
 
 // Parses a header and returns its entries by tensor name. A header is a JSON
-// object with a member for each tensor. The member is an object with dtype,
-// shape and data_offsets, each exactly once, and nothing else. An optional
-// member "__metadata__", an object of strings, is ignored. The header begins
-// with the brace and may end with white space. JSON is parsed strictly: UTF-8
-// and escapes must be valid, numbers are integers, and names are unique. The
-// grammar bounds the nesting depth.
+// object with a member for each tensor. The member is an object with exactly
+// the members dtype, shape and data_offsets. An optional member "__metadata__",
+// an object of strings, is ignored. The header begins with the brace and may
+// end with white space. JSON is parsed strictly. UTF-8 and escapes must be
+// valid, numbers must be integers, and names must be unique. The grammar limits
+// the nesting depth.
 //
-// Types, sizes and overlaps are not checked. Returns INVALID_ARGUMENT with the
-// offset of the first invalid byte. If this byte is inside a tensor's entry,
-// the error also names the tensor.
+// Types, sizes and overlaps are not checked. If the header is invalid, returns
+// INVALID_ARGUMENT with the offset of the first invalid byte. If this byte is
+// inside a tensor's entry, the error also names the tensor.
 absl::StatusOr<std::map<std::string, SafetensorsEntry>> ParseSafetensorsHeader(
     absl::string_view header);
 

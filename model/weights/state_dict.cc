@@ -47,35 +47,36 @@ bool HasTrailingOnes(const std::vector<int64_t>& stored, at::IntArrayRef shape,
                      [](int64_t size) { return size == 1; });
 }
 
-// Returns whether a tensor of shape `stored` can be used for one of `shape`.
+// Returns whether a tensor of shape `stored` can be used if the model expects
+// `shape`.
 bool Fits(const std::string& key, const std::vector<int64_t>& stored,
           at::IntArrayRef shape) {
   if (shape == stored) return true;
-  // EfficientViM's authors store LayerNorms as [1, C, 1] or [1, C, 1, 1].
+  // The authors of EfficientViM store LayerNorms as [1, C, 1] or [1, C, 1, 1].
   if (shape.size() == 1 && (stored.size() == 3 || stored.size() == 4) &&
       stored[0] == 1 && stored[1] == shape[0] &&
       std::all_of(stored.begin() + 2, stored.end(),
                   [](int64_t size) { return size == 1; })) {
     return true;
   }
-  // VMamba's form for Transformers joins the directions' projections.
+  // VMamba's version for Transformers joins the projections of all directions.
   if (EndsWithAny(key, {".op.x_proj_weight", ".op.dt_projs_weight"}) &&
       shape.size() == 3 && stored.size() == 2) {
     return stored[0] == shape[0] * shape[1] && stored[1] == shape[2];
   }
-  // VMamba has linear layers that are convolutions of one pixel.
+  // In VMamba, some linear layers are stored as 1x1 convolutions.
   if (EndsWithAny(key, {".op.in_proj.weight", ".op.out_proj.weight",
                         ".mlp.fc1.weight", ".mlp.fc2.weight"}) &&
       HasTrailingOnes(stored, shape, 2)) {
     return true;
   }
-  // Some checkpoints store dt's projection as a convolution of one tap.
+  // Some checkpoints store dt's projection as a convolution with one tap.
   return absl::EndsWith(key, "dt_proj.weight") &&
          HasTrailingOnes(stored, shape, 1);
 }
 
-// Returns libtorch's type if parameters may be stored in `dtype`. If not,
-// returns nothing.
+// Returns libtorch's type for `dtype`. Returns nullopt if parameters may not
+// have this type.
 absl::optional<c10::ScalarType> FloatType(DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -89,7 +90,7 @@ absl::optional<c10::ScalarType> FloatType(DType dtype) {
   }
 }
 
-// Returns a copy in fp32. FloatType() must know the type of `view`.
+// Returns a copy in fp32. FloatType() must support the type of `view`.
 at::Tensor CopyToFloat(const TensorView& view) {
   at::Tensor stored = at::empty(view.shape, *FloatType(view.dtype));
   if (!view.data.empty()) {
@@ -132,8 +133,8 @@ at::Tensor StateDict::Take(const std::string& key, at::IntArrayRef shape) {
     if (at::isfinite(values).all().item<bool>()) return values;
     errors_.push_back(absl::StrCat(key, ": holds a NaN or an infinity"));
   }
-  // The model is still built to its end, so that Finish() reports all errors at
-  // once.
+  // The model is built completely even after an error, so that Finish() reports
+  // all errors at once.
   return at::zeros(shape, c10::kFloat);
 }
 
@@ -147,7 +148,8 @@ absl::Status StateDict::Finish() const {
     }
   }
   if (errors.empty()) return absl::OkStatus();
-  // A checkpoint of another model has hundreds of errors.
+  // Only some errors are reported, because a checkpoint of another model has
+  // hundreds.
   const size_t rest = errors.size() - std::min(errors.size(), kMaxReported);
   errors.resize(errors.size() - rest);
   return absl::InvalidArgumentError(

@@ -14,20 +14,20 @@
 
 namespace sfmamba::weights {
 
-// A checkpoint's tensors by name, from which a model is built. The tensors must
+// The tensors of a checkpoint by name, from which a model is built. They must
 // match the model exactly. Every tensor that the model takes must exist with
-// the same shape. No other tensors may exist except BatchNorm's
+// the same shape. No other tensors may exist, except BatchNorm's
 // num_batches_tracked and the auxiliary_head used in training.
 //
-// Errors are collected, so that a model can be built without checks in between
-// and Finish() reports all of them:
+// Errors are collected. Therefore a model can be built without checks in
+// between, and Finish() reports all errors:
 //
 //   StateDict weights(file->tensors());
 //   Backbone backbone(config, weights.root());
 //   absl::Status status = weights.Finish();
 //
 // Prefixes of training wrappers are removed, see WithoutPrefixes(). Some
-// tensors may be stored in another shape that holds the same values, such as
+// tensors may be stored in another shape with the same values, for example
 // dt_proj.weight as a convolution of length 1, [out, in, 1]. Not thread-safe.
 class StateDict {
  public:
@@ -35,11 +35,12 @@ class StateDict {
   using Generator =
       std::function<at::Tensor(const std::string& key, at::IntArrayRef shape)>;
 
-  // The part of a StateDict whose keys begin with a prefix. It copies tensors
-  // to one device. Copying a Scope costs little. The StateDict must outlive it.
+  // The part of a StateDict whose keys begin with a prefix. Take() copies
+  // tensors to one device. A Scope is small and may be copied. The StateDict
+  // must outlive it.
   class Scope {
    public:
-    // Returns the part whose keys continue with `name` and a dot, as in
+    // Returns the part whose keys continue with `name` and a dot, for example
     // Sub("levels.2").
     Scope Sub(absl::string_view name) const;
     at::Tensor Take(absl::string_view key, at::IntArrayRef shape) const;
@@ -54,10 +55,10 @@ class StateDict {
     at::Device device_;   // The device that tensors are copied to.
   };
 
-  // The memory that the tensors view must outlive the StateDict, but need not
-  // outlive the tensors taken from it.
+  // The memory of `tensors` must outlive the StateDict. It need not outlive the
+  // tensors that are taken from the StateDict.
   explicit StateDict(const std::map<std::string, TensorView>& tensors);
-  // Generates every tensor that is taken, so none is missing or surplus.
+  // Generates every tensor that is taken, so none can be missing or surplus.
   explicit StateDict(Generator generate);
 
   StateDict(const StateDict&) = delete;
@@ -65,19 +66,19 @@ class StateDict {
 
   Scope root(at::Device device = at::kCPU) { return Scope(this, "", device); }
 
-  // Returns a copy of the tensor `key`, fp32 and contiguous; fp16 and bf16 are
-  // converted. If the tensor is missing, misshapen, of another type or not
-  // finite, returns zeros of that shape. In this case Finish() will return an
-  // error.
+  // Returns a copy of the tensor `key`, fp32 and contiguous. fp16 and bf16 are
+  // converted. If the tensor is missing, has another shape or type, or is not
+  // finite, returns zeros of this shape. Finish() then returns an error.
   at::Tensor Take(const std::string& key, at::IntArrayRef shape);
 
-  // Returns INVALID_ARGUMENT if tensors are missing, surplus, misshapen,
-  // mistyped or not finite. The error lists the first 20 of them and the number
-  // of the others.
+  // Returns INVALID_ARGUMENT if tensors are missing, surplus or not finite, or
+  // have another shape or type. The error lists the first 20 of them and the
+  // number of the others.
   absl::Status Finish() const;
 
  private:
-  // Tensors come from generate_ or, if that is null, from stored_.
+  // If generate_ is not null, tensors come from it. Otherwise they come from
+  // stored_.
   Generator generate_;
   std::map<std::string, TensorView> stored_;
   std::set<std::string> taken_;      // The keys that Take() was called with.

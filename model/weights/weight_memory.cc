@@ -13,12 +13,12 @@ namespace sfmamba::weights {
 at::Tensor EmptyWeights(int64_t count, at::ScalarType type) {
   const at::TensorOptions options(type);
   const int64_t bytes = count * c10::elementSize(type);
-  // Half of a huge page or more would stay empty.
+  // At least half of a huge page would remain unused.
   if (bytes < kHugePage / 2) return at::empty({count}, options);
   const int64_t pages = (bytes + kHugePage - 1) / kHugePage;
   void* const memory = std::aligned_alloc(kHugePage, pages * kHugePage);
   if (memory == nullptr) throw std::bad_alloc();
-  // An error is ignored: the memory then has small pages.
+  // If madvise() fails, the memory has small pages, which also work.
   (void)madvise(memory, pages * kHugePage, MADV_HUGEPAGE);
   return at::from_blob(
       memory, {count}, [](void* values) { std::free(values); }, options);

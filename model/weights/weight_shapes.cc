@@ -12,8 +12,7 @@
 namespace sfmamba::weights {
 namespace {
 
-// A limit that exceeds the number of layers, channels or classes of every
-// model.
+// Limits sizes. No model has as many layers, channels or classes.
 constexpr int64_t kMaxSize = 1 << 24;
 
 class Reader {
@@ -23,8 +22,9 @@ class Reader {
 
   bool Has(const std::string& key) const { return tensors_.count(key) > 0; }
 
-  // Returns size `axis`, at least 1, of a tensor with `dims` axes. If the
-  // tensor has another shape, records an error and returns 1.
+  // Returns the size along axis `axis` of a tensor with `dims` axes, which must
+  // be at least 1. If the tensor has another shape, records an error and
+  // returns 1.
   int Size(const std::string& key, int dims, int axis) {
     const auto it = tensors_.find(key);
     if (it == tensors_.end()) {
@@ -42,23 +42,23 @@ class Reader {
     return shape[axis];
   }
 
-  // Returns the first size of a tensor with any number of axes. Errors are as
-  // for Size().
+  // Returns the first size of a tensor with any number of axes. Handles errors
+  // like Size().
   int Rows(const std::string& key) {
     const auto it = tensors_.find(key);
     const size_t dims = it == tensors_.end() ? 1 : it->second.shape.size();
     return Size(key, static_cast<int>(dims), 0);
   }
 
-  // Records an error unless `fits`.
+  // Records an error if `fits` is false.
   void Check(bool fits, absl::string_view key, absl::string_view message) {
     if (fits) return;
     status_.Update(
         absl::InvalidArgumentError(absl::StrCat(key, ": ", message)));
   }
 
-  // Returns how many of the keys <before>0<after>, <before>1<after>, ... exist
-  // without a gap.
+  // Returns how many of the keys <before>0<after>, <before>1<after>, ... exist,
+  // up to the first gap.
   int Count(const std::string& before, const std::string& after) const {
     int count = 0;
     while (Has(absl::StrCat(before, count, after))) ++count;
@@ -80,7 +80,7 @@ void ReadSegmenter(Reader& reader, WeightShapes* shapes) {
   shapes->segmentation_channels = reader.Size(logits, 4, 1);
 }
 
-// Returns the prefix of the first head; `heads` is "bbox_head" or "mask_head".
+// Returns the prefix of the first head. `heads` is "bbox_head" or "mask_head".
 std::string FirstHead(const std::string& heads, int stages) {
   return absl::StrCat("roi_head.", heads, stages > 0 ? ".0." : ".");
 }
@@ -90,7 +90,8 @@ void ReadMasks(Reader& reader, const std::string& head, WeightShapes* shapes) {
   shapes->masks = reader.Has(logits);
   if (!*shapes->masks) return;
   shapes->mask_convs = reader.Count(head + "convs.", ".conv.weight");
-  // With only one class, class-agnostic and other masks have the same shape.
+  // If there is only one class, class-agnostic masks have the same shape as
+  // others.
   shapes->class_agnostic_masks =
       *shapes->num_classes > 1 && reader.Size(logits, 4, 0) == 1;
 }
@@ -112,13 +113,13 @@ void ReadDetector(Reader& reader, WeightShapes* shapes) {
   shapes->class_agnostic_boxes =
       *shapes->num_classes > 1 && reader.Size(box + "fc_reg.weight", 2, 0) == 4;
   const int flat = reader.Size(box + "shared_fcs.0.weight", 2, 1);
-  // Size() returns at least 1, even after an error, so this divides by no 0.
+  // Size() returns at least 1 even after an error, so this never divides by 0.
   const int side = std::lround(std::sqrt(flat / *shapes->channels));
   shapes->box_roi_size = side > 0 ? side : 1;
   ReadMasks(reader, FirstHead("mask_head", stages), shapes);
 }
 
-// Returns whether a block of the last two stages has the tensor `name`.
+// Returns whether any block of the last two stages has the tensor `name`.
 bool AnyTokenBlockHas(const Reader& reader, const std::array<int, 4>& depths,
                       absl::string_view name) {
   for (int stage = 2; stage < 4; ++stage) {
@@ -132,8 +133,8 @@ bool AnyTokenBlockHas(const Reader& reader, const std::array<int, 4>& depths,
   return false;
 }
 
-// Refuses VMamba's first version and the ablations. They have tensors that the
-// second version does not have, or has in another shape.
+// Refuses VMamba's first version and its ablations. They have tensors that the
+// second version does not have, or tensors with other shapes.
 void CheckVMambaVersion(Reader* reader) {
   constexpr absl::string_view kOthers[] = {
       ".downsample.reduction.", ".conv2d.bias", ".out_norm.0.", ".out_norm.1."};

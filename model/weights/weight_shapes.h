@@ -12,13 +12,13 @@
 namespace sfmamba::weights {
 
 // The part of a dense model's configuration that follows from the names and
-// shapes of its tensors. Fields that do not follow from them are empty. Whether
-// the tensors are consistent is checked when the model is loaded.
+// shapes of its tensors. A field that does not follow is empty. The tensors'
+// consistency is checked only when the model is loaded.
 struct WeightShapes {
   std::optional<int> num_classes;  // Without the background.
   std::optional<int> segmentation_channels;
 
-  // The fields of DetectorConfig, set for detectors only.
+  // Fields of DetectorConfig, which are set only for detectors.
   std::optional<int> box_stages, box_convs, box_fcs, mask_convs;
   std::optional<bool> masks, class_agnostic_boxes, class_agnostic_masks;
   std::optional<int> channels, fc_width;
@@ -26,15 +26,16 @@ struct WeightShapes {
   std::optional<int> box_roi_size;
 };
 
-// Returns INVALID_ARGUMENT, naming the tensor, if one has an impossible shape.
+// Reads the shapes. If a tensor has an impossible shape, returns
+// INVALID_ARGUMENT with its name.
 absl::StatusOr<WeightShapes> ReadWeightShapes(
     const std::map<std::string, TensorView>& tensors);
 
 // The part of a hybrid classifier's configuration that follows from the names
 // and shapes of its tensors. Windows, heads and the swapping of tokens do not
-// follow, because they have no tensors.
+// follow, because no tensors depend on them.
 struct ClassifierShapes {
-  int dim = 0, in_dim = 0;  // For all but num_classes: see BackboneConfig.
+  int dim = 0, in_dim = 0;  // See BackboneConfig.
   std::array<int, 4> depths = {};
   bool layer_scale = false;
   bool attention = false;
@@ -42,8 +43,8 @@ struct ClassifierShapes {
   int num_classes = 0;
 };
 
-// Returns INVALID_ARGUMENT, naming the tensor, if one is missing or has an
-// impossible shape.
+// Reads the shapes. If a tensor is missing or has an impossible shape, returns
+// INVALID_ARGUMENT with its name.
 absl::StatusOr<ClassifierShapes> ReadClassifierShapes(
     const std::map<std::string, TensorView>& tensors);
 
@@ -59,15 +60,15 @@ struct MambaOutShapes {
 // Returns whether the keys belong to MambaOut.
 bool IsMambaOut(const std::map<std::string, TensorView>& tensors);
 
-// Returns INVALID_ARGUMENT, naming the tensor, if one is missing or has an
-// impossible shape.
+// Reads the shapes. If a tensor is missing or has an impossible shape, returns
+// INVALID_ARGUMENT with its name.
 absl::StatusOr<MambaOutShapes> ReadMambaOutShapes(
     const std::map<std::string, TensorView>& tensors);
 
 // Returns whether the keys belong to EfficientViM.
 bool IsEfficientVim(const std::map<std::string, TensorView>& tensors);
 
-// Returns the number of an EfficientViM's classes. Errors are as for
+// Returns the number of classes of an EfficientViM. Returns the errors of
 // ReadMambaOutShapes().
 absl::StatusOr<int> ReadEfficientVimClasses(
     const std::map<std::string, TensorView>& tensors);
@@ -83,9 +84,9 @@ struct VMambaShapes {
 // Returns whether the keys belong to any version of VMamba.
 bool IsVMamba(const std::map<std::string, TensorView>& tensors);
 
-// Returns INVALID_ARGUMENT, naming the tensor, if one is missing or has an
-// impossible shape. Also returns it if the VMamba is not of the second version
-// with one state.
+// Reads the shapes. If a tensor is missing or has an impossible shape, returns
+// INVALID_ARGUMENT with its name. Also returns INVALID_ARGUMENT if the model is
+// not of VMamba's second version with one state.
 absl::StatusOr<VMambaShapes> ReadVMambaShapes(
     const std::map<std::string, TensorView>& tensors);
 
