@@ -13,7 +13,7 @@ namespace sfmamba::model {
 // Shows which positions of a classifier's last map favour a class. The mean of
 // all values is the logit of the class. Empty unless requested.
 struct HeatMap {
-  int class_id = 0;  // The greatest logit's; if equal, the first.
+  int class_id = 0;  // The class with the greatest logit.
   int height = 0, width = 0;
   std::vector<float> values;  // [height, width]
 };

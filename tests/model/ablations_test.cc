@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kClasses = 10;
 
-// A kind of scan and the small model's fp64 logits for two images. The last
-// kind has no logits. Source: docs/network.md, "Other forms".
+// A scan mode and the small model's fp64 logits for two images in this mode.
+// The last mode has no logits. Source: docs/network.md, "Other forms".
 struct Ablation {
   const char* name;
   ScanMode scan;
@@ -128,7 +128,7 @@ TEST_P(AblationTest, HalfPrecisionStaysClose) {
   const double difference = LargestDifference(
       model::LogitsOf(config_, Images(1), Cpu(Precision::kBFloat16)), full);
   EXPECT_LE(difference, 0.06);
-  EXPECT_GT(difference, 1e-4);  // It really was bf16.
+  EXPECT_GT(difference, 1e-4);  // Shows that bf16 was used.
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AblationTest, testing::ValuesIn(Ablations()),

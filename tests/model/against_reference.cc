@@ -82,7 +82,8 @@ std::vector<TestedImplementation> TestedImplementations() {
 }
 
 at::Tensor RandomValues(const std::string& key, at::IntArrayRef shape) {
-  // With a fan-in of 1 the variance is 1.
+  // The added axis of size 1 is the fan-in, which gives the values a variance
+  // of 1.
   return DeterministicParameter(key, {c10::multiply_integers(shape), 1})
       .view(shape);
 }

@@ -16,30 +16,30 @@ namespace sfmamba::model {
 
 // An implementation that tests compare with the reference.
 struct TestedImplementation {
-  std::string name;                // "CpuAvx512", "CudaBf16"
+  std::string name;                // Such as "CpuAvx512" or "CudaBf16".
   const ops::Implementation* ops;  // Never destroyed.
   at::ScalarType type;             // The type of maps.
   at::ScalarType normed;           // The type of a LayerNorm's result.
-  at::ScalarType stream;    // The residual stream's type without layer scales.
-  at::ScalarType products;  // The type that products round to.
-  bool reads_pixels;        // Whether a network's input may be pixels.
+  at::ScalarType stream;           // Without layer scales.
+  at::ScalarType products;         // The type that products round to.
+  bool reads_pixels;               // Whether the input may be pixels.
 };
 
-// All implementations of this machine: the CPU in fp32 with the kernels of the
-// active instruction set, the CPU in bf16 and int8, and CUDA's on the emulator
-// in all three types. If SFMAMBA_CPU_ISA names a lesser instruction set than
-// the machine's, only the first is returned, because the others do not depend
-// on it.
+// Returns all implementations of this machine: the CPU in fp32 with the kernels
+// of the active instruction set, the CPU in bf16 and int8, and CUDA's on the
+// emulator in all three types. If SFMAMBA_CPU_ISA limits the instruction set,
+// returns only the first one, because the others do not depend on it.
 std::vector<TestedImplementation> TestedImplementations();
 
-// Returns values with mean 0 and variance 1. They depend only on the key.
+// Returns random values with mean 0 and variance 1. They depend only on the
+// key.
 at::Tensor RandomValues(const std::string& key, at::IntArrayRef shape);
 
-// Compares a part of the network, made from each implementation's operators,
-// with the same part made from the reference's operators.
+// Compares a part of the network on each implementation's operators with the
+// same part on the reference's operators.
 class AgainstReference : public testing::TestWithParam<TestedImplementation> {
  protected:
-  // A part of the network, made twice from the same parameters.
+  // A part of the network on both implementations, with the same parameters.
   template <typename Part>
   struct Compared {
     Part tested, reference;
@@ -48,7 +48,8 @@ class AgainstReference : public testing::TestWithParam<TestedImplementation> {
   static const ops::Implementation& tested() { return *GetParam().ops; }
   static const ops::Implementation& reference() { return Reference(); }
 
-  // Makes a part by make(scope, implementation) from deterministic parameters.
+  // Makes a part on both implementations by make(scope, implementation). The
+  // parameters are deterministic.
   template <typename Make>
   static auto Both(Make make) {
     weights::StateDict weights(DeterministicParameter);
@@ -58,20 +59,20 @@ class AgainstReference : public testing::TestWithParam<TestedImplementation> {
   }
 
   // Return x in the form that the tested implementation's operators read. Map()
-  // is for a map [N, C, H, W], and Normed() for the result of a LayerNorm.
+  // is for maps [N, C, H, W]. Normed() is for results of a LayerNorm.
   static at::Tensor Map(const at::Tensor& x);
   static at::Tensor Normed(const at::Tensor& x);
-  // Returns a copy of x [rows, tokens, width] as the implementation's residual
-  // stream.
+  // Returns a copy of x [rows, tokens, width] as a residual stream of the
+  // implementation.
   static ops::Residual Stream(const at::Tensor& x);
 
   // Expects that no value differs from the reference by more than a fraction of
-  // the reference's largest value, at all shapes and depths. In fp32 the
-  // fraction is 2e-5. Sums of some hundreds of products in another order, and
-  // Winograd's method, round this much. In half precision the fraction is four
-  // of the type's epsilons, because each product rounds its input, weights and
-  // result to the type and sums in fp32. In int8 it is six steps of 1/127,
-  // because modules have two or three products in sequence.
+  // the reference's largest value. This fraction is the same for all shapes and
+  // depths. In fp32 it is 2e-5, because sums of some hundreds of products in
+  // another order and Winograd's method round this much. In half precision it
+  // is four times the type's epsilon. Each product rounds its input, weights
+  // and result to the type and sums in fp32. In int8 it is six steps of 1/127,
+  // because modules have two or three products one after another.
   static void ExpectNear(const at::Tensor& actual, const at::Tensor& expected);
   static double Tolerance();
 
@@ -79,7 +80,7 @@ class AgainstReference : public testing::TestWithParam<TestedImplementation> {
   const c10::InferenceMode inference_;
 };
 
-// The cases' names, for INSTANTIATE_TEST_SUITE_P.
+// Returns the name of a case, for INSTANTIATE_TEST_SUITE_P.
 inline std::string NameOf(
     const testing::TestParamInfo<TestedImplementation>& info) {
   return info.param.name;

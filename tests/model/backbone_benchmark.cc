@@ -53,8 +53,8 @@ ABSL_FLAG(bool, json, false, "one line of JSON instead of text");
 namespace sfmamba::model {
 namespace {
 
-// CPU time of the calling thread: in total, and in libtorch's operators by
-// kind.
+// The CPU time of the calling thread. `all` is its total. The others are its
+// times in libtorch's operators.
 struct Parts {
   absl::Duration all;
   absl::Duration convolutions, products;
@@ -76,7 +76,7 @@ Part PartOf(const char* name) {
   return Part::kOther;
 }
 
-// The data that RecordFunction passes from the start of an operator to its end.
+// RecordFunction passes this data from the start of an operator to its end.
 struct Started : at::ObserverContext {
   Part part = Part::kOther;
   absl::Duration start;
@@ -88,8 +88,8 @@ absl::Duration ThreadTime() {
   return absl::DurationFromTimespec(time);
 }
 
-// Only one measurement runs at a time, because RecordFunction takes plain
-// functions.
+// A global variable, because RecordFunction accepts only plain functions.
+// Therefore only one measurement may run at a time.
 Parts* recorded_parts = nullptr;
 
 std::unique_ptr<at::ObserverContext> Start(const at::RecordFunction& function) {
@@ -150,7 +150,8 @@ void Print(const VisionModel& model, std::vector<double> ms,
   std::printf("%s\n", line.c_str());
 }
 
-// The configuration of models/everyday*/1/config.textproto, with square inputs.
+// Returns the configuration of models/everyday*/1/config.textproto, but with
+// square inputs.
 ModelConfig EverydayConfig(const std::string& variant) {
   ModelConfig config;
   config.backbone.stem = Stem::kEfficientNetLite0;
@@ -177,8 +178,8 @@ ModelConfig EverydayConfig(const std::string& variant) {
   return config;
 }
 
-// Returns the images per second of `count` concurrent batches, of several
-// models or of one model's contexts.
+// Returns the images per second of `count` concurrent batches. They run on
+// several models, or on the contexts of one model.
 double RateAtOnce(VisionModel& model, const std::vector<ModelInput>& inputs,
                   int count) {
   const int loop_threads = at::get_num_threads();
@@ -203,7 +204,7 @@ double RateAtOnce(VisionModel& model, const std::vector<ModelInput>& inputs,
   return images / absl::ToDoubleSeconds(absl::Now() - start);
 }
 
-// Prints the rate of `count` concurrent batches.
+// Prints the images per second of `count` concurrent batches.
 int PrintRateAtOnce(VisionModel& model, const std::vector<ModelInput>& inputs,
                     int count) {
   const double rate = RateAtOnce(model, inputs, count);
@@ -296,6 +297,6 @@ int Main() {
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
-  sfmamba::model::KeepTensorMemory();  // Like the server.
+  sfmamba::model::KeepTensorMemory();  // As in the server.
   return sfmamba::model::Main();
 }

@@ -24,7 +24,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A small model for a dense task, whose maps reach beyond their regions.
+// Returns a small model for a dense task. Its maps do not consist of whole
+// windows.
 ModelConfig SmallDense(VisionTask task, Architecture architecture) {
   ModelConfig config = *VariantConfig("custom", task);
   if (architecture == Architecture::kVMamba) {
@@ -56,7 +57,7 @@ std::unique_ptr<VisionModel> MakeSmall(VisionTask task,
   return *std::move(model);
 }
 
-// A picture of noise and its model input.
+// A noise picture and the model input made from it.
 struct Picture {
   Picture(VisionTask task, int height, int width, int seed) {
     pixels.resize(height * width * 3);
@@ -84,8 +85,8 @@ std::vector<ModelInput> Inputs(const std::vector<Picture>& pictures) {
   return inputs;
 }
 
-// Three pictures. For a detector they pad to 64 x 96, otherwise they have one
-// size.
+// Returns three pictures. A detector pads them to 64 x 96. For a segmenter,
+// they have the same size.
 std::vector<Picture> Pictures(VisionTask task) {
   std::vector<Picture> pictures;
   const bool detector = task == VisionTask::kDetection;
@@ -225,7 +226,7 @@ TEST_P(DenseModelTest, ANanStaysInItsImage) {
   }
 }
 
-// Nearly equal scores may change places, so a few answers may differ.
+// Nearly equal scores may change their order, so a few answers may differ.
 TEST_P(DenseModelTest, AnswersAreTheReferences) {
   const auto reference = MakeSmall(task(), architecture(), /*reference=*/true);
   const Picture picture(task(), 53, 89, 6);
@@ -274,7 +275,7 @@ TEST_P(DenseModelTest, AnyImageSizeIsTaken) {
   }
 }
 
-// A classifier's result for an image shows the backbone's input.
+// A classifier's result shows what input the backbone got.
 TEST(PaddingTest, IsZerosAfterNormalisationRightAndBelow) {
   ModelConfig config = SmallModel();
   const auto plain = MakeModel(config);

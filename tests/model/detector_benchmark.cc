@@ -52,7 +52,7 @@ ABSL_FLAG(bool, json, false, "one line of JSON instead of text");
 namespace sfmamba::model {
 namespace {
 
-// A detector's parts.
+// The parts of a detector.
 struct Detector {
   Detector(const ModelConfig& config, weights::StateDict::Scope root,
            const ops::Implementation& implementation)
@@ -72,13 +72,13 @@ struct Detector {
   heads::RoiHead roi;
 };
 
-// The results. The digest covers all boxes, scores and masks. It must not
-// depend on the number of threads.
+// The results of a round. The digest covers all boxes, scores and masks. It
+// must not depend on the number of threads.
 struct Outcome {
   int64_t proposals = 0, detections = 0, mask_pixels = 0;
   uint64_t digest = 0xcbf29ce484222325;
 
-  // FNV-1a.
+  // Adds bytes to the digest, an FNV-1a hash.
   void Digest(const void* data, size_t size) {
     for (size_t i = 0; i < size; ++i) {
       digest = (digest ^ static_cast<const uint8_t*>(data)[i]) * 0x100000001b3;
@@ -87,7 +87,7 @@ struct Outcome {
 };
 
 // Runs one padded picture [1, 3, H, W] through all parts, like DetectionHead.
-// `height` and `width` exclude the padding.
+// `height` and `width` are the picture's size without padding.
 Outcome Round(const ModelConfig& config, const Detector& detector,
               const at::Tensor& picture, int height, int width,
               Stopwatch& timed) {
@@ -176,7 +176,7 @@ int Main() {
     at::set_num_threads(absl::GetFlag(FLAGS_threads));
   }
   const c10::InferenceMode guard;
-  const ops::SerialOperators serial;  // Like the server.
+  const ops::SerialOperators serial;  // As in the server.
   weights::StateDict weights(weights::MakeRandomWeights(/*seed=*/1));
   const ops::CpuImplementation implementation(absl::GetFlag(FLAGS_dtype),
                                               /*int8_convolutions=*/false);
@@ -207,6 +207,6 @@ int Main() {
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
-  sfmamba::model::KeepTensorMemory();  // Like the server.
+  sfmamba::model::KeepTensorMemory();  // As in the server.
   return sfmamba::model::Main();
 }

@@ -7,12 +7,12 @@
 
 namespace sfmamba::model {
 
-// The deviation of one image's logits from its logits in another precision. A
-// model in half precision is correct if the cosine is at least 0.9995, the
-// deviation is at most 0.05, and the arg max is the same.
+// How far one image's logits are from its exact logits. A model in half
+// precision is correct if the cosine is at least 0.9995, the deviation is at
+// most 0.05, and the best class is the same.
 struct Deviation {
   double cosine;
-  double largest;  // In standard deviations of the exact logits.
+  double largest;  // In standard deviations of the exact ones.
   bool same_argmax;
 };
 
@@ -27,7 +27,7 @@ inline Deviation DeviationOf(const std::vector<float>& logits,
     bb += b * b;
     sum += b;
     const double difference = std::fabs(a - b);
-    if (!(difference <= largest)) largest = difference;  // NaN shows too.
+    if (!(difference <= largest)) largest = difference;  // True for NaN, too.
   }
   const double mean = sum / exact.size();
   const double deviation = std::sqrt(bb / exact.size() - mean * mean);

@@ -23,21 +23,21 @@
 namespace sfmamba::model {
 namespace {
 
-// Makes the issue model plan scans for a GPU of this size.
+// Returns a device for which scans are planned, with 132 multiprocessors.
 tuning::ScanDevice SomeGpu() { return {"some GPU", 132, "some build"}; }
 
 at::Tensor SmallImages(int count) {
   return DeterministicImages({count, 3, kSmallHeight, kSmallWidth});
 }
 
-// How a model runs on the device.
+// The settings with which a model runs on the device.
 struct Way {
   Precision precision = Precision::kFloat32;
   int fold_rows = 0;
   bool deterministic = false;
   std::optional<tuning::ScanPlanTable> table;
   bool exact_gelu = false;
-  double gamma = 1;  // Layer scales are multiplied by it.
+  double gamma = 1;  // Layer scales are multiplied by this.
 };
 
 // Returns deterministic parameters, with layer scales multiplied by `gamma`.
@@ -49,7 +49,7 @@ weights::StateDict::Generator Scaled(double gamma) {
   };
 }
 
-// Returns the device's logits, image after image.
+// Returns the logits that the device computes, image after image.
 std::vector<float> OnDevice(const ModelConfig& config, const at::Tensor& images,
                             const Way& way = {}) {
   const c10::InferenceMode inference;
@@ -105,7 +105,7 @@ void ExpectRightInHalfPrecision(const ModelConfig& config,
                                             Of(exact, i, config.num_classes));
     EXPECT_GE(deviation.cosine, 0.9995);
     EXPECT_LE(deviation.largest, 0.05);
-    EXPECT_GT(deviation.largest, 1e-5);  // It really was half precision.
+    EXPECT_GT(deviation.largest, 1e-5);  // Shows that half precision was used.
     EXPECT_TRUE(deviation.same_argmax);
   }
 }
@@ -203,7 +203,7 @@ TEST(DeviceTest, AnImageOfNoNumbersHarmsNoOther) {
   }
 }
 
-// Pads a batch with black images.
+// Compares a batch that is padded with black images with batches that are not.
 TEST(DeviceTest, PaddingChangesNoAnswer) {
   const int classes = SmallModel().num_classes;
   const at::Tensor images = SmallImages(3).clone();
@@ -223,7 +223,7 @@ TEST(DeviceTest, HalfPrecisionStaysClose) {
   }
 }
 
-// Prints the largest deviation and the cosine, and returns them.
+// Prints and returns the largest deviation and the cosine.
 Deviation Said(const std::string& what, const std::vector<float>& logits,
                const std::vector<float>& exact) {
   const Deviation deviation = DeviationOf(logits, exact);
@@ -248,7 +248,7 @@ TEST(DeviceTest, VariantsStayCloseInBFloat16) {
   }
 }
 
-// Bounds the effect of GELU's tanh form on a model's logits.
+// Limits how much GELU's tanh form may change a model's logits.
 TEST(DeviceTest, TanhGeluIsLostInHalfPrecision) {
   const at::Tensor images = DeterministicImages({1, 3, 224, 224});
   const ModelConfig config = *VariantConfig("sf_mamba_t");
@@ -259,14 +259,15 @@ TEST(DeviceTest, TanhGeluIsLostInHalfPrecision) {
   const std::vector<float> erf = OnDevice(config, images, way);
   EXPECT_NE(tanh, erf);
   EXPECT_LE(Said("tanh beside erf", tanh, erf).largest, 0.05);
-  // With the exact form, the deviation from fp32 is at least half as large.
+  // The erf form must not be much better: its deviation from fp32 is at least
+  // half of the tanh form's.
   const std::vector<float> exact = OnCpu(config, images);
   EXPECT_LE(Said("tanh", tanh, exact).largest,
             2 * Said("erf", erf, exact).largest);
 }
 
-// Layer scales make the additions small compared with the stream, down to the
-// scales at which training starts.
+// With small layer scales, the values that are added to the stream are small.
+// The scales go down to those at the start of a training.
 TEST(DeviceTest, SmallLayerScalesStayCloseInBFloat16) {
   const at::Tensor images = SmallImages(2);
   for (const double gamma : {1.0, 0.1, 0.01, 2e-5}) {
@@ -298,7 +299,7 @@ TEST(DeviceTest, OneWindowOfTheWholeMapAgreesWithTheCpu) {
   ModelConfig config = SmallModel();
   config.backbone.window_mode = WindowMode::kFull;
   ExpectEqualButForRounding(OnDevice(config, images), OnCpu(config, images));
-  config.backbone.attention_windows = {4, 2};  // "Club".
+  config.backbone.attention_windows = {4, 2};  // As in the "club" models.
   ExpectEqualButForRounding(OnDevice(config, images), OnCpu(config, images));
 }
 

@@ -201,7 +201,7 @@ TEST(DeviceDenseTest, APoisonedImageIsToldApart) {
   EXPECT_TRUE(std::get<Segmentation>(maps[1]).finite);
 }
 
-// Images of two sizes, in larger places.
+// Images of two sizes are padded to a larger size.
 TEST(DeviceImagesTest, AreNormalisedAsOnTheCpu) {
   const c10::InferenceMode inference;
   const std::array<float, 3> mean = {0.1f, 0.2f, 0.3f}, std = {1, 2, 3};

@@ -43,8 +43,8 @@ TEST_F(DeviceModelTest, ValuesArePaddedAndRecordedToo) {
   }
   EXPECT_EQ(recorded(), 1);
   EXPECT_EQ(replayed(), 2);
-  // Pixels of the same size have a separate graph, which persists when batches
-  // of values grow.
+  // Batches of pixels have their own graphs, which must persist when larger
+  // batches of values need larger buffers.
   ExpectRight(*context, 9);
   images.resize(12, images[0]);
   EXPECT_TRUE(RunBatch(*context, images).ok());
@@ -83,7 +83,8 @@ TEST_F(DeviceModelTest, ABatchWithAHeatMapIsAnsweredWithoutAGraph) {
   EXPECT_TRUE(std::get<Classification>((*results)[0]).heat_map.values.empty());
 }
 
-// The server asks for embeddings only if a request does.
+// The server requests embeddings from the model only if a client's request asks
+// for them.
 TEST_F(DeviceModelTest, ABatchWithoutEmbeddingsIsAnsweredByAGraph) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);
@@ -99,7 +100,8 @@ TEST_F(DeviceModelTest, ABatchWithoutEmbeddingsIsAnsweredByAGraph) {
   EXPECT_EQ(replayed(), 2);
 }
 
-// One graph serves all batches, with any mix of pixels and planes.
+// One graph must serve all batches, with any mix of interleaved and planar
+// pixels.
 TEST_F(DeviceModelTest, ABatchMayMixPixelsAndPlanes) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);
@@ -125,7 +127,7 @@ TEST_F(DeviceModelTest, ABatchMayMixPixelsAndPlanes) {
   EXPECT_EQ(replayed(), 6);
 }
 
-// A batch with a heat map, or of pixels and values, runs without a graph.
+// A batch with a heat map, or with pixels and values, runs without a graph.
 TEST_F(DeviceModelTest, PlanesAreReadWithoutAGraphToo) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);
@@ -149,8 +151,8 @@ TEST_F(DeviceModelTest, PlanesAreReadWithoutAGraphToo) {
   EXPECT_EQ(recorded(), 0);
 }
 
-// A dense model's images may have odd sizes and are padded on the device. Later
-// images of a batch may then begin at any address.
+// A dense model's images may have odd sizes and are padded on the device. The
+// later images of a batch may then begin at any address.
 TEST_F(DeviceModelTest, PlanesOfAnOddSizeAreAnsweredAsPixels) {
   constexpr int kHeight = 59, kWidth = 91, kImages = 3;
   ModelConfig config = *VariantConfig("custom", VisionTask::kSegmentation);
@@ -194,8 +196,8 @@ TEST_F(DeviceModelTest, PlanesOfAnOddSizeAreAnsweredAsPixels) {
   EXPECT_EQ(logits_of({false, true, true}), expected);
 }
 
-// Another GPU may belong to another process, and the allocation would use its
-// memory.
+// Another GPU may be used by another process. An allocation on it would take
+// that process's memory.
 TEST_F(DeviceModelTest, PageLockedMemoryIsAllocatedByTheModelsGpu) {
   for (const int gpu : {1, 0}) {
     ModelOptions options = OnGpu();
@@ -205,16 +207,16 @@ TEST_F(DeviceModelTest, PageLockedMemoryIsAllocatedByTheModelsGpu) {
   }
 }
 
-// A picture in pinned memory is copied to the device directly. Other pictures
-// are gathered first.
+// A picture in pinned memory is copied directly to the device. Other pictures
+// are first collected in a buffer.
 TEST_F(DeviceModelTest, PageLockedPixelsAreNotGathered) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);
   const auto memory = model->AllocateInputs(pixels_.size());
   std::copy(pixels_.begin(), pixels_.end(), memory.get());
   std::vector<uint8_t> noise(pixels_.size(), 99);
-  // The expected number of copies, by which of the images are in pinned memory.
-  // The last copy describes the layout of the images.
+  // Each case lists the images in pinned memory and the expected number of
+  // copies. The last copy contains the images' layouts.
   for (const auto& [locked, copies] :
        std::vector<std::pair<std::vector<int>, int>>{
            {{}, 1}, {{0, 1, 2, 3, 4}, 6}, {{1, 3}, 5}, {{0, 1}, 3}}) {

@@ -26,7 +26,8 @@ inline ModelOptions OnGpu() {
   return options;
 }
 
-// Images for a small classifier on an emulated GPU, and the GPU's records.
+// Prepares images for a small classifier on an emulated GPU, and reads what the
+// GPU recorded.
 class DeviceModelTest : public testing::Test {
  protected:
   DeviceModelTest() : pixels_(size_t{3} * kSide * kSide) {

@@ -58,7 +58,7 @@ TEST_F(DeviceModelTest, APreparedContextHasAllItsGraphs) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);
   ASSERT_TRUE(context->Prepare(1, 12).ok());
-  // There are graphs for pixels and for values.
+  // Pixels and values have separate graphs.
   const int all = 2 * static_cast<int>(engine::PaddedBatchSizes(12).size());
   EXPECT_EQ(recorded(), all);
   for (int count = 1; count <= 12; ++count) ExpectRight(*context, count);
@@ -81,7 +81,7 @@ TEST_F(DeviceModelTest, PreparationMayLeaveOutSmallBatches) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);
   ASSERT_TRUE(context->Prepare(11, 11).ok());
-  EXPECT_EQ(recorded(), 2);  // Graphs for pixels and for values.
+  EXPECT_EQ(recorded(), 2);  // One for pixels, one for values.
   ExpectRight(*context, 11);
   EXPECT_EQ(recorded(), 2);
 }
@@ -116,8 +116,7 @@ TEST_F(DeviceModelTest, FoldRowsLeaveBatchesUnpadded) {
   RunInfo info;
   ExpectRight(*context, 9, &info);
   EXPECT_EQ(info.padded_images, 9);
-  ASSERT_TRUE(
-      context->Prepare(1, 6).ok());  // It runs batch sizes divisible by 3.
+  ASSERT_TRUE(context->Prepare(1, 6).ok());  // Runs only sizes divisible by 3.
 }
 
 TEST_F(DeviceModelTest, TheRunIsDescribedBeforeItsFirstResult) {
@@ -160,7 +159,7 @@ TEST_F(DeviceModelTest, WhatCannotBeRecordedIsRunAndTold) {
   emulated::RefuseToRecord(1);
   for (int run = 0; run < 3; ++run) ExpectRight(*context, 2);
   EXPECT_EQ(told, std::vector<std::string>({"this stream cannot be recorded"}));
-  EXPECT_EQ(recorded(), 0);  // Not tried again immediately.
+  EXPECT_EQ(recorded(), 0);  // There is no immediate retry.
   ExpectRight(*context, 3);  // Other sizes are not affected.
   EXPECT_EQ(recorded(), 1);
 }
@@ -195,7 +194,8 @@ TEST_F(DeviceModelTest, RecordingIsTriedAgainAfterAWhile) {
 TEST_F(DeviceModelTest, ABatchThatNeedsTooMuchMemoryHarmsNoSmallerOne) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);
-  // One byte per image follows the pixels and describes the image's layout.
+  // Each image's pixels are followed by one byte, which describes the image's
+  // layout.
   emulated::LimitMemory((int64_t{3} * kSide * kSide + 1) * 5);
   EXPECT_TRUE(
       absl::IsResourceExhausted(RunBatch(*context, Images(6)).status()));
@@ -244,8 +244,8 @@ TEST_F(DeviceModelTest, TheOtherGpusGoOnAfterOneIsLost) {
     ExpectRight(*first, 1);
     ExpectRight(*second, 1);
     emulated::BreakDevice(true, lost);
-    // The batch during which the GPU fails is answered, and so are later
-    // batches.
+    // The GPU fails during a batch. This batch and later ones must still be
+    // answered.
     for (int run = 0; run < 2; ++run) {
       ExpectRight(*first, 1);
       ExpectRight(*second, 2);

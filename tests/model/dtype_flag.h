@@ -6,7 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "model/config.h"
 
-// Makes a benchmark's --dtype a flag of type Precision:
+// Makes Precision usable as the type of a benchmark's flag --dtype:
 //   ABSL_FLAG(sfmamba::model::Precision, dtype, Precision::kFloat32, kDtypes);
 namespace sfmamba::model {
 

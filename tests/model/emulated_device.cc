@@ -17,9 +17,9 @@ namespace sfmamba {
 namespace model {
 namespace {
 
-// The emulator's convolutions run in libtorch on the CPU. With AMX its oneDNN
-// (of 2.11) convolves small maps incorrectly. oneDNN reads the variable before
-// its first operator.
+// The emulator's convolutions run in libtorch on the CPU. With AMX, oneDNN in
+// libtorch 2.11 computes convolutions of small maps incorrectly. oneDNN reads
+// this variable before its first operator.
 const bool without_amx =
     setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", /*overwrite=*/1) == 0;
 
@@ -39,15 +39,14 @@ State& TheState() {
 
 class EmulatedScope : public engine::DeviceStream::Scope {};
 
-// Like a CUDA graph, it knows only the addresses of its input and of its
-// answers.
+// Like a CUDA graph, it stores only the addresses of its input and its answers.
 class EmulatedGraph : public engine::DeviceGraph {
  public:
   using Enqueue = std::function<at::Tensor(const at::Tensor&)>;
 
   EmulatedGraph(const at::Tensor& input, Enqueue enqueue)
       : input_(input), enqueue_(std::move(enqueue)), answers_(enqueue_(input)) {
-    answers_.zero_();  // Recording computes nothing.
+    answers_.zero_();  // A recording computes nothing.
     ++TheState().graphs;
   }
   ~EmulatedGraph() override { --TheState().graphs; }
@@ -162,7 +161,7 @@ int streams_alive() { return TheState().streams; }
 
 }  // namespace model
 
-// Replaces the build's own function.
+// Replaces the definition in the build.
 namespace engine {
 
 const DeviceRuntime* Devices() {

@@ -10,13 +10,13 @@ namespace sfmamba::model {
 
 // Logits of models with deterministic parameters on deterministic images,
 // computed in fp64. fp32 must agree within 1e-4. docs/network.md, "How it is
-// checked", says what they are based on.
+// checked", explains where they come from.
 
 // The logits of a published variant on two images of 224 x 224.
 struct ExpectedVariant {
   const char* variant;
-  std::vector<float> first;   // First logits of image 0.
-  std::vector<float> second;  // First logits of image 1.
+  std::vector<float> first;   // Of image 0.
+  std::vector<float> second;  // Of image 1.
   double sum;                 // Sum of both images' logits.
   int argmax;                 // The top class of both images.
 };
@@ -24,11 +24,11 @@ struct ExpectedVariant {
 std::vector<ExpectedVariant> ExpectedVariants();
 std::ostream& operator<<(std::ostream& out, const ExpectedVariant& expected);
 
-// The logits of a form of the small model on two images of kSmallHeight x
+// The logits of a modified small model on two images of kSmallHeight x
 // kSmallWidth pixels.
 struct ExpectedLogits {
   const char* name;
-  void (*change)(BackboneConfig&);  // Makes the form from SmallModel().
+  void (*change)(BackboneConfig&);  // Modifies SmallModel().
   std::vector<float> logits;        // Logits of both images.
 };
 

@@ -9,7 +9,7 @@
 
 namespace sfmamba::model {
 
-// Properties of a map [N, C, H, W] of the reference, computed in fp64.
+// Properties of a map [N, C, H, W], computed by the reference in fp64.
 struct ExpectedMap {
   std::vector<int64_t> shape;
   double sum, sum_of_absolutes, first, last;

@@ -30,8 +30,8 @@ struct Classifier {
   std::map<std::string, weights::TensorView> tensors;
 };
 
-// Returns the classifier in the folder `name`, or a variant with deterministic
-// parameters.
+// If `name` is a model variant, returns this variant with deterministic
+// parameters. Otherwise returns the classifier in the folder `name`.
 Classifier Read(const std::string& name) {
   Classifier classifier;
   const absl::StatusOr<ModelConfig> variant = VariantConfig(name);
@@ -105,7 +105,8 @@ INSTANTIATE_TEST_SUITE_P(Classifiers, HeatMapTest,
                            return std::string(info.param);
                          });
 
-// Some images of a batch ask for heat maps, on the contexts of a server.
+// Only some images of a batch request heat maps. The contexts are those of a
+// server.
 TEST(HeatMapBatchTest, ChangesNoBitOfTheAnswers) {
   for (const bool reference : {false, true}) {
     ModelOptions options;

@@ -7,12 +7,14 @@
 
 namespace sfmamba::model {
 
-// Return the implementations on the CPU, which are never destroyed.
+// The following functions return implementations on the CPU, which are never
+// destroyed.
 const ops::Implementation& Reference();
-// Computes in fp32, bf16 or int8, even if the CPU does not support it natively.
+// Computes in fp32, bf16 or int8, even if the CPU has no instructions for this
+// type.
 const ops::Implementation& Cpu(Precision precision = Precision::kFloat32);
 
-// Selects an implementation in tests that run with both.
+// Returns one of the two implementations, for tests that run with both.
 inline const ops::Implementation& CpuOrReference(bool cpu) {
   return cpu ? Cpu() : Reference();
 }

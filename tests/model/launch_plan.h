@@ -9,17 +9,17 @@
 
 namespace sfmamba::model {
 
-// The resource that limits a launch.
+// What limits the speed of a launch.
 enum class LaunchKind {
-  kGemm,         // Matrix products of a library.
-  kConvolution,  // Convolutions of a library.
-  kAttention,    // Attention of a library.
+  kGemm,         // A library's matrix product.
+  kConvolution,  // A library's convolution.
+  kAttention,    // A library's attention.
   kScan,
-  kStem,     // From pixels to the first map, in fp32.
+  kStem,     // Makes the first map of pixels, fp32.
   kOnePass,  // Reads and writes memory once.
 };
 
-// One kernel launched in a pass of the network.
+// One launch of a kernel in a run of the network.
 struct Launch {
   LaunchKind kind = LaunchKind::kOnePass;
   std::string group;       // Its purpose, such as "LayerNorm".
@@ -27,36 +27,37 @@ struct Launch {
   double bytes = 0;        // Read and written, once per tensor.
   int channels = 0;        // Channels of a convolution's input.
   double specials = 0;     // A scan's exponentials, logarithms and divisions.
-  tuning::ScanShape scan;  // A scan's shape, which selects its plan.
+  tuning::ScanShape scan;  // Selects a scan's plan.
 };
 
-// Returns the launches of one pass of a classifier over `images` pictures of
-// its size, from pixels to answers, in order. They are recorded from the code
-// that runs on a GPU, on tensors with shapes but no values.
+// Returns the launches of a classifier in one run over `images` pictures of its
+// size, from pixels to answers, in order. They are recorded from the code that
+// runs on a GPU, with tensors that have shapes but no values.
 std::vector<Launch> LaunchesOf(const ModelConfig& config, int images);
 
-// Returns the launches of this project's kernels and of libraries in one pass
-// of a model's backbone over `images` pictures of this size, in order. Excludes
-// libtorch's own operators. They are recorded in the same way.
+// Returns the launches of a model's backbone in one run over `images` pictures
+// of this size, in order. Includes this project's kernels and libraries'
+// kernels, but not libtorch's own operators. They are recorded as in
+// LaunchesOf().
 std::vector<Launch> BackboneLaunches(const ModelConfig& config, int images,
                                      int height, int width);
 
-// Returns the shapes of the scans in one pass of a model's backbone over
-// `images` pictures of this size, in order. They are recorded in the same way.
+// Returns the shapes of the backbone's scans in one run over `images` pictures
+// of this size, in order. They are recorded as in LaunchesOf().
 std::vector<tuning::ScanShape> ScansOf(const ModelConfig& config, int images,
                                        int height, int width);
 
-// Returns the modelled microseconds on an H200 at optimistic rates: memory 3.65
-// TB/s, products 600 TFLOP/s, convolutions 280 to 550 TFLOP/s, attention's
-// memory 1.2 TB/s. The scan and the stem take 1.6 times the bound of special
-// functions and of fp32. Each launch has a gap of 1.2 us before it. This is a
-// model, not a measurement.
+// Returns the estimated microseconds on an H200 with optimistic rates: memory
+// 3.65 TB/s, products 600 TFLOP/s, convolutions 280 to 550 TFLOP/s, attention's
+// memory 1.2 TB/s. The scan takes 1.6 times the bound of its special functions,
+// and the stem 1.6 times the bound of fp32. A gap of 1.2 us precedes each
+// launch. This is an estimate and no measurement.
 double ModelledMicroseconds(const Launch& launch);
 
 // Returns the table of one model, with a row per group and the sum.
 std::string LaunchTable(const std::vector<Launch>& launches);
 
-// Returns only the sum, in milliseconds.
+// Returns only the sum of all launches, in milliseconds.
 double ModelledMilliseconds(const std::vector<Launch>& launches);
 
 }  // namespace sfmamba::model

@@ -1,4 +1,4 @@
-// Prints the launches of one pass of T, S and B for docs/gpu_launches.md.
+// Prints the launches of one run of T, S and B for docs/gpu_launches.md.
 #include <cstdio>
 
 #include "absl/strings/str_format.h"

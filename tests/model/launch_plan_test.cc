@@ -56,7 +56,7 @@ TEST(LaunchPlanTest, VariantsKeepToTheirTimes) {
 
 TEST(LaunchPlanTest, ATokenStageCutsItsWindowsInOneLaunchAndCopiesNoneBack) {
   for (const char* variant : {"sf_mamba_t", "sf_mamba_s", "sf_mamba_b"}) {
-    // One launch for each of two stages, and one before the head.
+    // Each of two stages has one such launch, and one comes before the head.
     EXPECT_EQ(
         Count(LaunchesOf(Bf16(variant), kImages), "windows, means, tokens"), 3);
   }
@@ -65,7 +65,7 @@ TEST(LaunchPlanTest, ATokenStageCutsItsWindowsInOneLaunchAndCopiesNoneBack) {
 TEST(LaunchPlanTest, AMambaBlockIsNineLaunchesAndAnAttentionBlockSeven) {
   ModelConfig config = Bf16("sf_mamba_t");
   const size_t launches = LaunchesOf(config, kImages).size();
-  config.backbone.depths[2] += 2;  // One more block of each kind.
+  config.backbone.depths[2] += 2;  // Adds a block of each kind.
   EXPECT_EQ(LaunchesOf(config, kImages).size() - launches, 9 + 7);
 }
 
@@ -73,7 +73,8 @@ TEST(LaunchPlanTest, CountsTheNetworksArithmetic) {
   const std::vector<Launch> launches = LaunchesOf(Bf16("sf_mamba_t"), 1);
   double flops = 0;
   for (const Launch& launch : launches) flops += launch.flops;
-  // 4.6 G multiply-adds, plus the cost of combining two projections.
+  // The network has 4.6 G multiply-adds, including the cost of combining two
+  // projections.
   EXPECT_NEAR(flops / 2e9, 4.6, 0.1);
   EXPECT_EQ(Count(launches, "selective scan"), 6);
   EXPECT_EQ(Count(launches, "attention"), 6);
@@ -82,20 +83,20 @@ TEST(LaunchPlanTest, CountsTheNetworksArithmetic) {
 
 TEST(LaunchPlanTest, WithTheExactGeluEachMlpHasAPassMore) {
   ModelConfig config = Bf16("sf_mamba_t");
-  config.precision = Precision::kFloat32;  // GELU is always exact in fp32.
+  config.precision = Precision::kFloat32;  // In fp32, GELU is always exact.
   EXPECT_EQ(Count(LaunchesOf(config, 1), "GELU of the MLPs"), 12);
 }
 
-// cuDNN plans each convolution for every batch size. With plans for its
-// depthwise convolutions, the default classifier was not ready after 90 s on an
-// H200.
+// cuDNN makes a plan for each convolution and batch size. When cuDNN also
+// computed the depthwise convolutions, the default classifier was not ready
+// after 90 s on an H200.
 TEST(LaunchPlanTest, TheDefaultClassifierConvolvesWithoutPlans) {
   const std::vector<Launch> launches = LaunchesOf(LiteStride32Model(), 1);
   EXPECT_EQ(Count(launches, "depthwise convolutions"), 12);
   EXPECT_EQ(Count(launches, "convolutions"), 0);
 }
 
-// A library builds an attention plan for each shape.
+// For attention, a library makes a plan for each shape.
 TEST(LaunchPlanTest, PicturesOfManySizesHaveFewShapesOfAttention) {
   const ModelConfig config =
       *VariantConfig("sf_mamba_t", VisionTask::kDetection);
@@ -115,7 +116,7 @@ TEST(LaunchPlanTest, PicturesOfManySizesHaveFewShapesOfAttention) {
   EXPECT_LE(shapes.size(), 24);
 }
 
-// Checks a launch of each kind by hand.
+// The expected times of one launch of each kind are computed by hand.
 TEST(LaunchModelTest, TakesTheLongerOfMemoryAndArithmetic) {
   Launch launch;
   launch.bytes = 3.65e6;

@@ -22,7 +22,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using Tensors = std::map<std::string, at::Tensor>;
 
-// Writes the small model's weights to a file and loads the file.
+// Writes the small model's weights to a file and loads this file.
 class LoadTest : public testing::Test {
  protected:
   absl::StatusOr<std::unique_ptr<VisionModel>> Load(const Tensors& tensors) {
@@ -58,7 +58,7 @@ TEST_F(LoadTest, TheDeviceNamesThePrecisionThatRuns) {
     return MakeModel(config_)->device();
   };
   EXPECT_THAT(device(Precision::kFloat32), EndsWith(", fp32)"));
-  // Half precision of GPUs is replaced on CPUs.
+  // On CPUs, fp16 is replaced by fp32.
   EXPECT_THAT(device(Precision::kFloat16), EndsWith(", fp32)"));
   config_.precision = Precision::kBFloat16;
   const auto model = MakeModel(config_);
@@ -67,7 +67,7 @@ TEST_F(LoadTest, TheDeviceNamesThePrecisionThatRuns) {
                                                                   : ", fp32)"));
 }
 
-// This holds in builds with and without CUDA.
+// This must hold in builds with and without CUDA.
 TEST_F(LoadTest, AGpuThatIsNotThereIsRefused) {
   options_.gpus = {99};
   EXPECT_THAT(ErrorOf(weights_), HasSubstr("GPU"));
@@ -91,7 +91,7 @@ TEST_F(LoadTest, KeysOfCompiledAndWrappedModelsAreFound) {
   }
   ExpectSameLogits(compiled);
   ExpectSameLogits(wrapped);
-  // If two tensors could be meant, the loader does not guess.
+  // If a name could mean two tensors, loading must fail.
   Tensors twice = weights_;
   twice["_orig_mod.head.bias"] = at::zeros_like(weights_["head.bias"]);
   EXPECT_THAT(ErrorOf(twice), HasSubstr("_orig_mod.head.bias"));

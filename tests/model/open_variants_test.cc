@@ -1,5 +1,5 @@
-// Compares variants with public weights, in their registered sizes with
-// deterministic parameters, with logits of the original code in fp64.
+// Compares variants that have public weights with the original code's logits in
+// fp64. The variants have their usual sizes and deterministic parameters.
 #include <algorithm>
 #include <numeric>
 #include <ostream>

@@ -14,13 +14,13 @@
 namespace sfmamba::model {
 namespace {
 
-// A modified variant and its published or specified size.
+// A variant, perhaps modified, with its published or specified size.
 struct Case {
   const char* name;
   const char* variant;
   void (*change)(BackboneConfig&);
   int64_t parameters;
-  int tensors;  // Only parameters; 0 if not stated.
+  int tensors;  // Parameters only. 0 if not known.
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
@@ -50,7 +50,8 @@ std::map<std::string, Shape> TakenBy(const ModelConfig& config) {
       [&](const std::string& key, at::IntArrayRef shape) {
         EXPECT_TRUE(taken.emplace(key, shape.vec()).second)
             << key << " is taken twice";
-        // Never written to, so that even the largest models take no memory.
+        // The tensor is never written to, so even the largest model takes no
+        // memory.
         return at::empty(shape, c10::kFloat);
       });
   const auto model =
@@ -111,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"L3", "mamba_vision_l3_256_21k", AsItIs, 739'570'472, 0},
         Case{"L3At512", "mamba_vision_l3_512_21k", AsItIs, 739'570'472, 0},
         Case{"DataTokensAddNothing", "sf_mamba_t", AsItIs, 31'794'248, 219},
-        // Two tokens of 320 channels and two tokens of 640 channels.
+        // There are two tokens of 320 channels and two of 640 channels.
         Case{"LearnableTokens", "sf_mamba_t",
              [](BackboneConfig& b) { b.tokens = Tokens::kLearnable; },
              31'796'168, 223}),
@@ -161,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"SUniSwap", "vim_s_uni_swap", AsItIs, 25'853'800, 0}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// The names of timm's models.
+// The cases have the names of timm's models.
 INSTANTIATE_TEST_SUITE_P(
     MambaOut, ParameterCountTest,
     testing::Values(
@@ -201,8 +202,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"BS1L20", "vmamba_b_s1l20", AsItIs, 86'614'504, 492}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// The keys of a MambaVision checkpoint under the names of the reference
-// implementation.
+// Makes the keys of a MambaVision checkpoint, which are the names in the
+// reference implementation.
 class MambaVisionKeys {
  public:
   explicit MambaVisionKeys(const ModelConfig& config) {

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kImages = 3;
 
-// Returns the CPUs that the calling thread may run on.
+// Returns the CPUs on which the calling thread may run.
 std::vector<int> Allowed() {
   std::vector<int> processors;
   cpu_set_t set;
@@ -34,7 +34,8 @@ std::vector<int> Allowed() {
   return processors;
 }
 
-// Returns groups of one CPU each. They repeat if there are fewer CPUs.
+// Returns options with one CPU in each group. If there are fewer CPUs than
+// groups, CPUs occur in several groups.
 ModelOptions Groups(const std::vector<int>& threads) {
   const std::vector<int> all = Allowed();
   ModelOptions options;
@@ -48,7 +49,7 @@ at::Tensor Images(int count = kImages) {
   return DeterministicImages({count, 3, kSmallHeight, kSmallWidth});
 }
 
-// Returns all bytes of the answers.
+// Returns the answers as bytes, for comparison.
 std::string Bytes(const std::vector<Result>& results) {
   std::string bytes;
   for (const Result& result : results) {
@@ -61,7 +62,8 @@ std::string Bytes(const std::vector<Result>& results) {
   return bytes;
 }
 
-// Returns the answers of context `index`, computed on a separate thread.
+// Returns the answers of context `index` as bytes. The context runs on a
+// separate thread.
 std::string BytesOfContext(VisionModel& model, int index,
                            const at::Tensor& images) {
   std::string bytes;
@@ -153,7 +155,7 @@ TEST(ProcessorGroupsOfAModelTest, AThreadIsBoundAsLongAsItsContextLives) {
   EXPECT_EQ(Allowed(), all) << "one context binds nothing";
 }
 
-// A control group may lose CPUs after the server has started.
+// The control group of a server may lose CPUs after the server's start.
 TEST(ProcessorGroupsOfAModelTest, ProcessorsThatAreGoneCostSpeedOnly) {
   ModelOptions options;
   options.processor_groups = {{{1000}, 2}, {{1001, 1002}, 1}};

@@ -49,7 +49,7 @@ double BytesOf(const ops::PixelBatch& pixels) {
   return bytes;
 }
 
-// ---- This project's kernels and the libraries' kernels ----
+// ---- Kernels of this project and of libraries ----
 
 class RecordingOps : public ops::DeviceOps {
  public:
@@ -166,7 +166,7 @@ class RecordingOps : public ops::DeviceOps {
     const at::Tensor y =
         at::empty({x.size(0), weight.size(0), size(x.size(2)), size(x.size(3))},
                   x.options().memory_format(at::MemoryFormat::ChannelsLast));
-    // A 1x1 convolution is a matrix product of pixels and channels.
+    // A 1x1 convolution is a matrix product, pixels by channels.
     const bool product = weight.size(2) == 1;
     Launch launch;
     launch.kind = product ? LaunchKind::kGemm : LaunchKind::kConvolution;
@@ -179,7 +179,8 @@ class RecordingOps : public ops::DeviceOps {
   }
   at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
                        const at::Tensor& v) const override {
-    // Libraries' kernels also store tokens before heads.
+    // In memory, the heads of a token lie side by side, like in the result of
+    // libraries' kernels.
     const at::Tensor y =
         at::empty({q.size(0), q.size(2), q.size(1), q.size(3)}, q.options())
             .transpose(1, 2);
@@ -219,7 +220,7 @@ class RecordingOps : public ops::DeviceOps {
 
 // ---- libtorch's own operators ----
 
-// The operators that launch a kernel, and the group of each.
+// Returns the operators that launch a kernel, each with its group.
 const std::map<std::string, const char*>& Kernels() {
   static const auto& kernels = *new std::map<std::string, const char*>{
       {"copy_", "windows, means, tokens"},
@@ -233,7 +234,8 @@ const std::map<std::string, const char*>& Kernels() {
   return kernels;
 }
 
-// Operators that launch nothing, or whose parts are recorded separately.
+// Returns the operators that launch nothing, and those whose parts are recorded
+// separately.
 const std::set<std::string>& Free() {
   static const auto& free =
       *new std::set<std::string>{"_to_copy",   "_unsafe_view",
@@ -261,7 +263,7 @@ std::unique_ptr<at::ObserverContext> OnStart(const at::RecordFunction& call) {
     return nullptr;
   }
   if (inside_kernel++ > 0) return nullptr;
-  // The result is as large as the first operand, except for these operators.
+  // Except for these operators, the result is as large as the first operand.
   double bytes = 0, first = -1;
   const auto add = [&](const at::Tensor& x) {
     if (first < 0) first = Bytes(x);
@@ -305,8 +307,8 @@ LaunchRecorder::~LaunchRecorder() {
 
 namespace {
 
-// Calls `run` with the weights and the implementation of a model on the
-// recording device. Returns the recorded launches.
+// Calls `run` with a model's weights and implementation on the recording
+// device. Returns the recorded launches.
 template <typename Run>
 std::vector<Launch> Recorded(const ModelConfig& config, Run run) {
   const c10::InferenceMode inference;

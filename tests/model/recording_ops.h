@@ -7,11 +7,12 @@
 
 namespace sfmamba::model {
 
-// While an object exists, tensors of libtorch's "meta" device count as a GPU's.
-// It records the work that this thread enqueues on them: this project's
-// kernels, libraries' kernels and libtorch's own operators. An unknown operator
-// ends the test. Without `operators`, libtorch's operators are neither recorded
-// nor checked. Only one object may exist at a time.
+// As long as an object exists, tensors of libtorch's "meta" device count as a
+// GPU's tensors. The object records the work that this thread enqueues on them.
+// This is the work of this project's kernels, libraries' kernels and libtorch's
+// own operators. An unknown operator ends the test. If `operators` is false,
+// libtorch's operators are neither recorded nor checked. Only one object may
+// exist at a time.
 class LaunchRecorder {
  public:
   explicit LaunchRecorder(bool operators = true);

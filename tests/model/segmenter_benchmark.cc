@@ -57,8 +57,8 @@ uint64_t Hash(const at::Tensor& values) {
   return hash;
 }
 
-// Runs one picture through all parts, like SegmentationHead. Returns the hash
-// of the logits.
+// Runs one picture through all parts, like SegmentationHead. Returns a hash of
+// the logits.
 uint64_t Round(const backbones::Backbone& backbone,
                const heads::SegmentationHead& head, const at::Tensor& picture,
                const heads::ImageInfo& image, Stopwatch& timed) {
@@ -111,7 +111,7 @@ int Main() {
       absl::GetFlag(FLAGS_reference) ? Reference()
                                      : Cpu(absl::GetFlag(FLAGS_dtype));
   const c10::InferenceMode guard;
-  const ops::SerialOperators serial;  // Like the server.
+  const ops::SerialOperators serial;  // As in the server.
   weights::StateDict weights(weights::MakeRandomWeights(0));
   const std::unique_ptr<backbones::Backbone> backbone = backbones::MakeBackbone(
       config->backbone, config->image_size, backbones::FeatureMaps::kAll,
@@ -146,6 +146,6 @@ int Main() {
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
-  sfmamba::model::KeepTensorMemory();  // Like the server.
+  sfmamba::model::KeepTensorMemory();  // As in the server.
   return sfmamba::model::Main();
 }

@@ -23,7 +23,7 @@ void ExpectWindows(const StageWindows& windows, int count, int height,
 
 TEST(MapSideTest, EachStageHalvesAndRoundsUp) {
   for (int pixels = 1; pixels <= 600; ++pixels) {
-    int side = (pixels + 1) / 2;  // After the first stem convolution.
+    int side = (pixels + 1) / 2;  // After the first convolution.
     for (int stage = 0; stage < 4; ++stage) {
       side = (side + 1) / 2;
       EXPECT_EQ(MapSide(pixels, stage), side) << pixels << " " << stage;

@@ -19,7 +19,7 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Ignores the first time.
+// Returns the median of all times except the first.
 Time MedianOf(const std::vector<Time>& times) {
   std::vector<double> wall, cpu;
   for (size_t i = 1; i < times.size(); ++i) {

@@ -7,7 +7,7 @@
 
 namespace sfmamba::model {
 
-// Milliseconds of wall time, and of CPU time on all CPUs.
+// Milliseconds of elapsed time, and of CPU time on all CPUs together.
 struct Time {
   double wall = 0, cpu = 0;
 
@@ -32,9 +32,9 @@ class Stopwatch {
     return result;
   }
 
-  // Returns the medians of all parts in order, followed by "all", their sum.
-  // The format is lines of text, or members of a JSON object with a comma
-  // before each.
+  // Returns the medians of all parts in order, followed by their sum, called
+  // "all". The format is lines of text. If `json`, it is members of a JSON
+  // object, each with a comma before it.
   std::string Report(bool json) const;
 
  private:
@@ -42,7 +42,7 @@ class Stopwatch {
   std::map<std::string, std::vector<Time>> times_;
 };
 
-// Returns the peak memory of this process so far.
+// Returns the largest memory that this process has had so far.
 double PeakMemoryMiB();
 
 }  // namespace sfmamba::model

@@ -15,19 +15,20 @@
 
 namespace sfmamba::model {
 
-// A small model with every feature of the variants: padded maps, several
-// windows, odd depths and layer scale. Made for images of 96 x 80 pixels.
+// Returns a small model with every feature of the variants: padded maps,
+// several windows, odd depths and layer scale. It is made for images of 96 x 80
+// pixels.
 ModelConfig SmallModel();
 constexpr int kSmallHeight = 96, kSmallWidth = 80;
 
-// A classifier with EfficientNet-Lite0's layers, for images of 160 x 160
-// pixels.
+// Returns a classifier with EfficientNet-Lite0's layers, for images of 160 x
+// 160 pixels.
 ModelConfig LiteModel();
-// A classifier with EfficientNet-Lite0's layers down to stride 32, one token
-// stage, and EfficientNet-Lite0's last layers.
+// Returns a classifier with EfficientNet-Lite0's layers down to stride 32, one
+// token stage, and EfficientNet-Lite0's last layers.
 ModelConfig LiteStride32Model();
 
-// Returns options that ask a model of the task for every result.
+// Returns options that request every possible result from a model for the task.
 PredictionOptions AskForAll(VisionTask task);
 
 // Makes a model with deterministic parameters. Ends the process on failure.
@@ -41,7 +42,8 @@ std::vector<at::Tensor> StageMaps(
     const ops::Implementation& implementation = Cpu());
 
 // Returns the logits of a backbone and a head with deterministic parameters,
-// image after image, regardless of the CPU's native types.
+// image after image. `implementation` is used even if the CPU has no
+// instructions for its type.
 std::vector<float> LogitsOf(const ModelConfig& config, const at::Tensor& images,
                             const ops::Implementation& implementation);
 
@@ -53,7 +55,7 @@ absl::StatusOr<std::vector<Result>> RunModel(ExecutionContext& context,
 absl::StatusOr<std::vector<Result>> RunModel(VisionModel& model,
                                              const at::Tensor& images);
 
-// Return the logits, image after image. End the process on an error.
+// Return the logits, image after image. End the process if there is an error.
 std::vector<float> Logits(ExecutionContext& context, const at::Tensor& images);
 std::vector<float> Logits(VisionModel& model, const at::Tensor& images);
 

@@ -103,8 +103,8 @@ INSTANTIATE_TEST_SUITE_P(Forms, StageMapsTest, testing::Bool(),
                          });
 
 TEST(WindowModeTest, AFullWindowIsTheFixedOneOfTheSameSize) {
-  // 64 x 64 pixels give 4 x 4 in stage 3 and 2 x 2 in stage 4, the small
-  // model's windows.
+  // With 64 x 64 pixels, the maps have 4 x 4 tokens in stage 3 and 2 x 2 in
+  // stage 4. This is the size of the small model's windows.
   const at::Tensor images = DeterministicImages({1, 3, 64, 64});
   ModelConfig full = SmallModel();
   full.backbone.window_mode = WindowMode::kFull;
@@ -119,7 +119,7 @@ TEST(WindowModeTest, AFullWindowIsCutForAttentionWhereItIsLargerOnly) {
   cut.backbone.attention_windows = {4, 4};
   const at::Tensor small = DeterministicImages({1, 3, 64, 64});
   EXPECT_EQ(LogitsOf(cut, small, Cpu()), LogitsOf(full, small, Cpu()));
-  // Both forms pad 6 x 5 tokens to 8 x 8 and cut them into four.
+  // Both models pad 6 x 5 tokens to 8 x 8 and cut them into four windows.
   const at::Tensor large =
       DeterministicImages({1, 3, kSmallHeight, kSmallWidth});
   const std::vector<float> fused = LogitsOf(cut, large, Cpu());
@@ -127,7 +127,8 @@ TEST(WindowModeTest, AFullWindowIsCutForAttentionWhereItIsLargerOnly) {
   EXPECT_GE(LargestDifference(fused, LogitsOf(full, large, Cpu())), 1e-3);
 }
 
-// Compares bf16 or int8 with fp32. This is slow if the CPU lacks the type.
+// Compares bf16 or int8 with fp32. This is slow if the CPU has no instructions
+// for the type.
 void ExpectClose(const ModelConfig& config, const at::Tensor& image,
                  Precision precision = Precision::kBFloat16,
                  double largest = 0.05) {
@@ -135,7 +136,7 @@ void ExpectClose(const ModelConfig& config, const at::Tensor& image,
       LogitsOf(config, image, Cpu(precision)), LogitsOf(config, image, Cpu()));
   EXPECT_GE(deviation.cosine, 0.9995);
   EXPECT_LE(deviation.largest, largest);
-  EXPECT_GT(deviation.largest, 1e-4);  // The precision really was lower.
+  EXPECT_GT(deviation.largest, 1e-4);  // Shows that the precision was lower.
   EXPECT_TRUE(deviation.same_argmax);
 }
 

@@ -1,5 +1,5 @@
-// No expected logits of Vim exist. The tests therefore compare it with its
-// definition, written again here in fp64 loops over single numbers.
+// There are no expected logits of Vim. Therefore these tests compare it with
+// its definition, which is written here a second time as fp64 loops.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -54,8 +54,8 @@ Vector RmsNorm(const Vector& x, const Vector& weight) {
   return y;
 }
 
-// Computes one direction from x [tokens][channels] to the scan's result, before
-// the gate.
+// Computes one direction from x [tokens][channels] up to the scan's result,
+// before the gate is applied.
 Sequence ScanOneWay(const std::string& prefix, const std::string& suffix,
                     int width, const Sequence& x) {
   const int d = x[0].size(), rank = (width + 15) / 16;
@@ -127,8 +127,8 @@ Sequence Mixer(const std::string& prefix, int expand, bool backward,
   return y;
 }
 
-// Returns the tokens of `image` [3, size, size], with the class token in the
-// middle and the positions added.
+// Returns the tokens of `image` [3, size, size]. The class token is in the
+// middle, and the positions are added.
 Sequence Embed(const at::Tensor& image, int E) {
   const int side = image.size(1) / 16, patches = side * side;
   const Vector weight = Parameter("patch_embed.proj.weight", {E, 3, 16, 16});
@@ -156,8 +156,8 @@ Vector MeanOf(const Sequence& x) {
   return mean;
 }
 
-// Returns the logits of the whole model for `image`. Like Vim's definition, it
-// keeps residual and hidden state apart.
+// Returns the logits of the whole model for `image`. As in Vim's definition,
+// the residual and the hidden state are separate.
 Vector ExpectedLogits(const ModelConfig& config, const at::Tensor& image) {
   const BackboneConfig& backbone = config.backbone;
   const int E = backbone.vim_dim;
@@ -328,7 +328,7 @@ TEST_P(VimTest, HalfPrecisionStaysClose) {
   const double difference = LargestDifference(
       model::LogitsOf(config_, images_, Cpu(Precision::kBFloat16)), full);
   EXPECT_LE(difference, 0.06);
-  EXPECT_GT(difference, 1e-4);  // It really was bf16.
+  EXPECT_GT(difference, 1e-4);  // Shows that bf16 was used.
 }
 
 TEST_P(VimTest, RefusesImagesOfAnotherSize) {

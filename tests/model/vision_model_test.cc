@@ -66,7 +66,8 @@ INSTANTIATE_TEST_SUITE_P(SmallModel, ExpectedLogitsTest,
                            return std::string(info.param.name);
                          });
 
-// Expects image `i` of the batch to have the same bytes as the answer `alone`.
+// Expects that an image's answer in a batch has the same bytes as its answer
+// `alone`.
 void ExpectSameBytes(const Result& alone, const Result& in_batch) {
   const auto& a = std::get<Classification>(alone);
   const auto& b = std::get<Classification>(in_batch);
@@ -87,7 +88,8 @@ struct Sample {
 
 ModelConfig Tiny() { return *VariantConfig("sf_mamba_t"); }
 
-// Falls back to fp32 if the CPU has no bf16 or int8.
+// Returns the configuration with this precision. If the CPU has no instructions
+// for it, the model computes in fp32.
 ModelConfig In(Precision precision, ModelConfig config) {
   config.precision = precision;
   return config;
@@ -168,8 +170,8 @@ INSTANTIATE_TEST_SUITE_P(
         Sample{"EfficientVim", *VariantConfig("efficientvim_m1"), 96, 128}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// One thread computes several of these images together. It does so with
-// SmallModel() only where the processor has AMX.
+// One thread computes several of these images together. For SmallModel(), this
+// happens only if the CPU has AMX.
 TEST_P(BatchOfManyTest, AnImageHasTheSameBytesBesideOthersOnOneThread) {
   const auto model = MakeModel(GetParam().config);
   const at::Tensor images = Images(19);
@@ -195,7 +197,7 @@ TEST_P(BatchOfManyTest, AnImageHasTheSameBytesBesideOthersOnOneThread) {
   at::set_num_threads(threads);
 }
 
-// A poisoned image in a batch, for every way to run batches.
+// One image of a batch is poisoned. The parameter is a way to run batches.
 class IsolationTest : public testing::TestWithParam<ModelOptions> {};
 
 TEST_P(IsolationTest, ANonFiniteImageLeavesItsBatchMatesAlone) {
@@ -305,8 +307,8 @@ TEST(VisionModelTest, RefusesAFoldThatDoesNotDivideTheSequences) {
 }
 
 TEST(VisionModelTest, TellsHowItFolds) {
-  // 96 x 96 pixels give 6 x 6 in stage 3, which is four windows of 4 x 4.
-  // Images run one by one.
+  // With 96 x 96 pixels, stage 3 has 6 x 6 tokens, which are four windows of 4
+  // x 4. Images are run one by one.
   EXPECT_EQ(MakeModel(SmallModel())->fold_factor(1), 4);
   EXPECT_EQ(MakeModel(SmallModel())->fold_factor(2), 4);
   EXPECT_EQ(MakeModel(SmallModel(), {true, 2})->fold_factor(2), 2);

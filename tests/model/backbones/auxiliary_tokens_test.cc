@@ -18,7 +18,7 @@ at::Tensor Sequences() {  // Three sequences of five tokens.
   return at::arange(3 * 5 * kWidth, at::kFloat).view({3, 5, kWidth});
 }
 
-// Learnable tokens of 7 (head) and 9 (tail) are available.
+// Makes auxiliary tokens. The learnable tokens are 7 (head) and 9 (tail).
 AuxiliaryTokens Make(model::Tokens tokens, bool swap, bool cpu) {
   model::BackboneConfig config;
   config.tokens = tokens;

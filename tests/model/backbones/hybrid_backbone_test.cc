@@ -62,7 +62,8 @@ TEST(HybridBackboneSequencesTest, AreThoseOfTheStagesOfTokens) {
     const HybridBackbone backbone(config.backbone, config.image_size,
                                   FeatureMaps::kAll, weights.root(),
                                   model::Reference());
-    // Maps of 21 x 11 and 11 x 6, in windows of 10 and 5.
+    // The maps of 21 x 11 and 11 x 6 tokens are divided into windows of 10 and
+    // 5.
     const std::vector<int64_t> expected =
         longer ? std::vector<int64_t>{3 * 3 * 2}
                : std::vector<int64_t>{3 * 3 * 2, 3 * 3 * 2};

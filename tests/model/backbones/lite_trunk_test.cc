@@ -25,8 +25,8 @@
 namespace sfmamba::backbones {
 namespace {
 
-// Deterministic parameters with larger scales, so that a tenth of the values
-// reach ReLU6's limit of 6.
+// Returns deterministic parameters with larger scales, so that a tenth of the
+// activations reach ReLU6's limit of 6.
 at::Tensor LivelyParameter(const std::string& key, at::IntArrayRef shape) {
   const at::Tensor value = DeterministicParameter(key, shape);
   return absl::EndsWith(key, "bn.weight") ? value * 1.5 : value;
@@ -97,7 +97,7 @@ TEST_P(LiteTrunkAgainstReferenceTest, GivesFourMaps) {
   });
   for (const auto& [images, height, width] :
        std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {3, 33, 18}}) {
-    // Large enough to reach ReLU6's limit of 6.
+    // The values are large enough to reach ReLU6's limit of 6.
     const at::Tensor x =
         model::RandomValues("x", {images, 3, height, width}) * 8;
     const std::vector<at::Tensor> own = trunk.tested.Forward(Map(x));
@@ -113,7 +113,7 @@ TEST_P(LiteTrunkAgainstReferenceTest, GivesFourMaps) {
 struct ExpectedAnswer {
   model::ModelConfig config;
   int height, width;
-  // The logits of both images, by the reference in fp64.
+  // The logits of both images, computed by the reference in fp64.
   std::vector<float> logits;
 };
 
@@ -219,7 +219,7 @@ TEST(LitePyramidTest, MapsAreTheReferences) {
   }
 }
 
-// The next stages must not overwrite the trunk's maps.
+// The stages after the trunk must not overwrite the trunk's maps.
 TEST(LitePyramidTest, MapsAreTheTrunks) {
   const at::Tensor images = DeterministicImages({1, 3, 152, 200});
   const std::vector<at::Tensor> maps =

@@ -7,7 +7,7 @@
 namespace sfmamba::backbones {
 namespace {
 
-// Both mixers behind the interface.
+// Calls a mixer through the interface. Made for both implementations.
 class MixerOf {
  public:
   explicit MixerOf(std::unique_ptr<Mixer> mixer) : mixer_(std::move(mixer)) {}
@@ -23,7 +23,7 @@ class MixerOf {
 
 class MakeMixerTest : public MixerTest {};
 
-// Stage 3 has two Mamba blocks, then an attention block.
+// Stage 3 has two Mamba blocks, followed by an attention block.
 TEST_P(MakeMixerTest, OfEachScanModeAndBlock) {
   model::BackboneConfig config;
   config.dim = 5;

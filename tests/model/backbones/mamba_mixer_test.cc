@@ -8,8 +8,8 @@ namespace {
 class MambaMixerTest : public MixerTest {};
 
 TEST_P(MambaMixerTest, ScansHalfOfTheChannels) {
-  // The scanned halves are no multiples of a vector. The second width gives a
-  // rank of 3.
+  // The number of scanned channels is not a multiple of a vector. The second
+  // width gives a rank of 3.
   for (const int width : {18, 38}) {
     for (const model::ScanMode scan :
          {model::ScanMode::kUni, model::ScanMode::kParallelCat,

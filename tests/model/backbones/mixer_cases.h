@@ -13,8 +13,8 @@ struct MixerCase {
   int64_t rows, sequences, length;
 };
 
-// One token, sequences shorter than a convolution, odd lengths, and sequences
-// folded into rows.
+// Returns shapes with one token, with sequences that are shorter than a
+// convolution, with odd lengths, and with sequences folded into rows.
 inline std::vector<MixerCase> MixerCases() {
   return {{1, 1, 1}, {3, 1, 2}, {1, 3, 7}, {3, 2, 5}};
 }

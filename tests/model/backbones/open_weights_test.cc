@@ -1,5 +1,6 @@
-// Compares small networks with the architectures of public weights with the
-// original code's results in fp64. See tests/testing/testdata/open_weights.
+// Compares small networks, which have the architectures of public weights, with
+// results of the original code in fp64. See
+// tests/testing/testdata/open_weights.
 #include <ostream>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@ namespace sfmamba::backbones {
 namespace {
 
 struct Case {
-  const char* name;  // The fixture's name.
+  const char* name;  // The name of the fixture.
   model::BackboneConfig backbone;
 };
 
@@ -75,9 +76,9 @@ std::vector<Case> Cases() {
 
 class OpenWeightsTest : public model::AgainstReference {
  protected:
-  // In fp32 the tolerance is a fraction of the expected values' standard
-  // deviation. In half precision each product rounds, so the tolerance is a
-  // fraction of the largest value.
+  // Expects values within a tolerance. In fp32, it is a fraction of the
+  // expected values' standard deviation. In half precision, it is a fraction of
+  // the largest value, because each product rounds.
   static void ExpectValues(const at::Tensor& actual,
                            const at::Tensor& expected) {
     const at::Tensor values = expected.to(at::kDouble);
@@ -123,7 +124,7 @@ TEST_P(OpenWeightsTest, MapsAndLogitsAreThoseOfTheOriginalCode) {
   }
 }
 
-// The maps of a detector or segmenter, with their output norms.
+// Detectors and segmenters use these maps, with output norms.
 TEST_P(OpenWeightsTest, NormedMapsAreThoseOfTheOriginalCode) {
   model::BackboneConfig config = VMamba("vmamba_t_s1l8", 8, {1, 1, 1, 1});
   config.output_norms = true;
@@ -159,7 +160,8 @@ TEST_P(OpenWeightsTest, AnImagesMapsDoNotDependOnTheBatch) {
   }
 }
 
-// Maps of any size must be right at their edges and blocks of columns.
+// Maps of any size must be right, also at their edges and where blocks of
+// columns meet.
 TEST_P(OpenWeightsTest, MapsOfAnySizeAreTheReferences) {
   for (const Case& each : Cases()) {
     SCOPED_TRACE(each.name);

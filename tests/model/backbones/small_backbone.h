@@ -5,8 +5,9 @@
 
 namespace sfmamba::backbones {
 
-// A hybrid backbone with every feature of the variants. Its widths of 10, 20,
-// 40 and 80 are no multiples of a vector. The scans have 20 and 40 channels.
+// Returns a hybrid backbone that has every feature of the variants. Its widths
+// of 10, 20, 40 and 80 are not multiples of a vector. The scans have 20 and 40
+// channels.
 inline model::BackboneConfig SmallBackbone() {
   model::BackboneConfig config;
   config.dim = 10;

@@ -20,8 +20,8 @@ TEST(ReversedTest, ReversesEachSequence) {
 
 class SsmBranchTest : public model::AgainstReference {
  protected:
-  // Calls run(branch, u, y) with u in the form of the implementation's
-  // products. Compares the contents of y.
+  // Calls run(branch, u, y) for both branches, with u in the form of the
+  // implementation's products. Expects equal values in y.
   template <typename Branch, typename Run>
   static void ExpectEqual(const Compared<Branch>& branch, const MixerCase& c,
                           Run run) {

@@ -9,14 +9,15 @@
 namespace sfmamba::backbones {
 namespace {
 
-// Images, height and width. In stage 3's windows of 4 x 4, they are less than
-// one window, exactly one window, and two windows with padding.
+// Number of images, height and width. With windows of 4 x 4 in stage 3, the
+// maps are smaller than a window, exactly one window, and two windows with
+// padding.
 const std::vector<std::array<int64_t, 3>> kSizes = {
     {1, 1, 1}, {1, 4, 4}, {3, 5, 2}};
 
 class StageTest : public model::AgainstReference {
  protected:
-  // Compares stage 3 on maps, with each sequence in a separate row.
+  // Compares stage 3 of both implementations. Each sequence has its own row.
   static void ExpectEqualTokenStages(const model::BackboneConfig& config) {
     constexpr int kStage = 2;
     const auto stage = Both([&](const auto& scope, const auto& ops) {
@@ -67,7 +68,7 @@ TEST_P(StageTest, OfTokensThatLeaveAtEachPlace) {
         model::Discard::kAfterAttention}) {
     model::BackboneConfig config = SmallBackbone();
     config.discard = discard;
-    config.depths[2] = 4;  // Two attention blocks.
+    config.depths[2] = 4;  // So that two blocks have attention.
     ExpectEqualTokenStages(config);
   }
 }

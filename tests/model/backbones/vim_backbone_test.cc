@@ -17,7 +17,7 @@ TEST_P(VimBackboneTest, GivesTheClassToken) {
          {model::Tokens::kNone, model::Tokens::kData}) {
       config.vim_backward = backward;
       config.tokens = tokens;
-      // These sizes have one patch and four patches.
+      // Images of these sizes have one patch and four patches.
       for (const int64_t size : {16, 32}) {
         const auto backbone = Both([&](const auto& scope, const auto& ops) {
           return VimBackbone(config, size, scope, ops);

@@ -64,7 +64,8 @@ TEST(BlockCacheTest, SharesABlockAmongSizesUpToTwice) {
   EXPECT_TRUE(cache.Return(larger, kStart));
 }
 
-// Otherwise small tensors in large blocks would need more and more memory.
+// If small tensors used large blocks, the cache would need more and more
+// memory.
 TEST(BlockCacheTest, LeavesALargeBlockToOthersAtThePeak) {
   BlockCache cache(kKeep);
   void* const large = cache.Take(3 * kMegabyte, 0, kStart);
@@ -95,7 +96,7 @@ TEST(BlockCacheTest, TakesTheSmallestThatFits) {
 
 TEST(BlockCacheTest, TakesABlockOnItsOwnNodeOnly) {
   BlockCache cache(kKeep);
-  // Large enough to allow both blocks in the cache.
+  // This use is so large that the cache's limit allows both blocks.
   EXPECT_TRUE(cache.Return(cache.Take(8 * kMegabyte, 0, kStart), kStart));
   void* const block = cache.Take(kMegabyte, 0, kStart);
   EXPECT_TRUE(cache.Return(block, kStart));
@@ -129,7 +130,8 @@ TEST(BlockCacheTest, GivesBackWhenOthersAreTakenToo) {
   EXPECT_TRUE(cache.Return(other, kStart + kKeep));
 }
 
-// If every picture has another size, blocks always have new sizes.
+// The sizes of blocks always change, for example, if every picture has another
+// size.
 TEST(BlockCacheTest, EverNewSizesTakeLittleMoreThanTheLargest) {
   BlockCache cache(kKeep);
   for (int64_t bytes = 64 * kMegabyte; bytes >= kMegabyte;

@@ -56,7 +56,7 @@ TEST(GraphPlanTest, CapturesThenReplays) {
 TEST(GraphPlanTest, ABatchThatFailsIsCapturedTheNextTime) {
   GraphPlan plan(4);
   EXPECT_EQ(plan.Next(kKey, kStart),
-            Step::kCapture);  // It threw, so there is no outcome.
+            Step::kCapture);  // The caller reported no outcome.
   EXPECT_EQ(plan.Next(kKey, kStart), Step::kCapture);
 }
 

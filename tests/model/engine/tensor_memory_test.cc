@@ -12,8 +12,8 @@
 namespace sfmamba::model {
 namespace {
 
-// In floats. malloc() maps a tensor of this size anew each time, filled with
-// zeros.
+// The number of floats in a large tensor. For this size, malloc() always maps
+// new memory, which contains zeros.
 constexpr int64_t kLarge = 16 << 20;
 
 class TensorMemoryTest : public testing::Test {
@@ -21,10 +21,10 @@ class TensorMemoryTest : public testing::Test {
   static void SetUpTestSuite() { KeepTensorMemory(); }
 };
 
-// Makes a tensor full of sevens and frees it.
+// Makes a tensor that contains only sevens and frees it.
 void UseMemory() { at::full({kLarge}, 7.0f); }
 
-// Returns a value of newly allocated memory.
+// Returns a value of a newly allocated tensor, which is not initialised.
 float Content() { return at::empty({kLarge})[kLarge - 1].item<float>(); }
 
 TEST_F(TensorMemoryTest, ALargeTensorTakesTheMemoryOfTheLast) {
@@ -58,7 +58,7 @@ TEST_F(TensorMemoryTest, AnAccountKnowsTheMostThatAThreadsTensorsHadAtOnce) {
   engine::TensorAccount account(/*most_bytes=*/int64_t{12} * kLarge,
                                 [] { return false; });
   { const at::Tensor a = at::zeros({kLarge}), b = at::zeros({kLarge}); }
-  std::thread([] { UseMemory(); }).join();  // Counts for another thread.
+  std::thread([] { UseMemory(); }).join();  // Another thread counts, too.
   const at::Tensor c = at::zeros({kLarge});
   EXPECT_EQ(account.peak(), int64_t{8} * kLarge);
   const at::Tensor d = at::zeros({2 * kLarge});

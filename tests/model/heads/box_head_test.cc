@@ -18,7 +18,7 @@ TEST_P(BoxHeadTest, ClassifiesAndMovesRegions) {
       const auto head = Both([&](const auto& scope, const auto& ops) {
         return BoxHead(config, kSmallClasses, scope, ops);
       });
-      // The last number exceeds the regions of one part.
+      // The last number needs more than one part.
       for (const int64_t regions : {1, 3, 53}) {
         const at::Tensor x =
             model::RandomValues("x", {regions, config.channels, 3, 3});

@@ -54,7 +54,7 @@ TEST_P(ClassificationHeadTest, GivesLogitsAndTheEmbedding) {
   }
 }
 
-// The features reach ReLU6's limit of 6.
+// Some features reach ReLU6's limit of 6.
 TEST_P(ClassificationHeadTest, GivesTheFeaturesOfItsNeck) {
   model::ModelConfig config;
   config.num_classes = 13;
@@ -129,8 +129,8 @@ TEST_P(ClassificationHeadTest, AHeatMapIsOfTheBestOfItsClasses) {
   EXPECT_TRUE(Of(results[2]).heat_map.values.empty());
 }
 
-// The logits of tools/pytorch in fp64, with separate layers. 30 % of the
-// features are 6 before the mean.
+// These logits are from tools/pytorch in fp64, computed with separate layers.
+// 30 % of the features are 6 before the mean.
 TEST(ClassificationHeadNeckTest, GivesPyTorchsLogits) {
   constexpr float kExpected[] = {
       0.722212f,  -0.046315f, -1.372503f, 0.378603f,  -0.900895f, -1.854585f,

@@ -45,7 +45,7 @@ at::Tensor ScoresOf(const model::Detections& detections) {
   return scores;
 }
 
-// Pastes a mask into the picture, uint8 [height, width].
+// Returns the mask in a picture of this size, uint8 [height, width].
 at::Tensor Canvas(const base::Mask& mask, int height, int width) {
   const at::Tensor canvas = at::zeros({height, width}, at::kByte);
   for (int y = 0; y < mask.height; ++y) {
@@ -55,7 +55,7 @@ at::Tensor Canvas(const base::Mask& mask, int height, int width) {
   return canvas;
 }
 
-// Returns all bytes of a result.
+// Returns a result as bytes, for comparison.
 std::string Bytes(const model::Result& result) {
   const model::Detections& detections = std::get<model::Detections>(result);
   std::string bytes = detections.finite ? "finite" : "not finite";
@@ -119,8 +119,9 @@ void DetectionHeadTest::ExpectReference(const DetectionHead& head) const {
   }
 }
 
-// In half precision, rounding changes which boxes remain. RoiHeadTest and other
-// tests compare the head's parts in half precision.
+// Half precision is not compared here, because rounding changes which boxes
+// remain. RoiHeadTest and other tests compare the head's parts in half
+// precision.
 TEST_P(DetectionHeadTest, GivesTheReferencesDetections) {
   ExpectReference(*MakeDetector(model::Reference()));
   for (const auto& implementation : model::TestedImplementations()) {
@@ -177,7 +178,7 @@ TEST_P(DetectionHeadTest, ValuesOfTheHeadsThatOverflowAreNotFinite) {
 TEST_P(DetectionHeadTest, OneBoxAndMaskForAllClassesAreOneForEach) {
   model::DetectorConfig agnostic = config_;
   agnostic.class_agnostic_boxes = agnostic.class_agnostic_masks = true;
-  // Repeats the first class `times` times.
+  // Makes weights that repeat the first class `times` times.
   const auto first_class = [](int64_t times) {
     return [times](const std::string& key, at::Tensor& tensor) {
       const bool boxes = absl::StrContains(key, "fc_reg.");
@@ -195,7 +196,7 @@ TEST_P(DetectionHeadTest, OneBoxAndMaskForAllClassesAreOneForEach) {
 }
 
 TEST_P(DetectionHeadTest, NoProposalsMeanNoDetections) {
-  // All anchors end at the right edge of the picture.
+  // These weights move all anchors to the right edge of the picture.
   const auto head = MakeChanged([](const std::string& key, at::Tensor& tensor) {
     if (key == "rpn_head.rpn_reg.bias") tensor.fill_(1e6);
   });
@@ -235,7 +236,7 @@ TEST_P(DetectionHeadTest, FewerDetectionsAreTheBest) {
     EXPECT_EQ(best.detections[k].score, all.detections[k].score);
   }
   options.score_threshold =
-      best.detections[1].score;  // The threshold is exclusive.
+      best.detections[1].score;  // An equal score does not exceed it.
   EXPECT_EQ(Run(*head_, options).detections.size(), 1);
 }
 
@@ -266,7 +267,7 @@ TEST_P(DetectionHeadTest, ThresholdAndClassesOfSuppressionCount) {
   EXPECT_GT(Run(*head_, options).detections.size(), usual);
 }
 
-// The widths of the published detectors, on a small image.
+// The head has the widths of the published detectors. The image is small.
 TEST(DetectionHeadWidthTest, ThreadsDoNotShow) {
   const c10::InferenceMode guard;
   model::DetectorConfig config;

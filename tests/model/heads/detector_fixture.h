@@ -19,7 +19,7 @@ constexpr int kClasses = 5;
 
 // A detector with the reference's weights, features and answers.
 struct Case {
-  std::string fixture, answers;  // "out." or "faster."
+  std::string fixture, answers;  // Prefix "out." or "faster."
   model::DetectorConfig config;
 };
 
@@ -52,7 +52,7 @@ inline Case FasterRcnn() {
 
 inline const std::vector<int> kInChannels = {8, 16, 24, 32};
 
-// Returns the detector's weights. Expects no other keys in the fixture.
+// Returns the detector's weights. Expects that the fixture has no other keys.
 inline std::map<std::string, weights::TensorView> Weights(
     const Fixture& fixture, const model::DetectorConfig& config) {
   std::map<std::string, weights::TensorView> weights;
@@ -94,7 +94,7 @@ inline std::vector<ImageInfo> ImagesOf(const Fixture& fixture) {
   return images;
 }
 
-// Returns image `i` of a batch.
+// Returns the features of image `i` of a batch.
 inline layers::Features Only(const layers::Features& features, int64_t i) {
   layers::Features own;
   for (const at::Tensor& map : features) own.push_back(map.narrow(0, i, 1));

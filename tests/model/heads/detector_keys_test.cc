@@ -13,10 +13,10 @@
 namespace sfmamba::heads {
 namespace {
 
-// The size of a part ("neck", "roi_head", ...) of a model in a checkpoint.
+// The size of a part of a model in a checkpoint, such as "neck" or "roi_head".
 struct Part {
-  int entries = 0;         // With each BatchNorm's num_batches_tracked.
-  int64_t parameters = 0;  // Without the BatchNorms' running statistics.
+  int entries = 0;         // Includes num_batches_tracked.
+  int64_t parameters = 0;  // Excludes running statistics.
 };
 
 std::map<std::string, Part> PartsOf(const model::ModelConfig& config) {
@@ -26,7 +26,7 @@ std::map<std::string, Part> PartsOf(const model::ModelConfig& config) {
       [&](const std::string& key, at::IntArrayRef shape) {
         Part& part = parts[key.substr(0, key.find('.'))];
         const at::Tensor tensor = at::empty(shape, c10::kFloat);
-        // It has a num_batches_tracked beside it.
+        // A running variance is accompanied by a num_batches_tracked.
         part.entries += absl::EndsWith(key, ".running_var") ? 2 : 1;
         if (!absl::StrContains(key, ".running_"))
           part.parameters += tensor.numel();
@@ -52,7 +52,7 @@ struct Expected {
 
 class CascadeKeysTest : public testing::TestWithParam<Expected> {};
 
-// Counts of the reference's modules. See docs/heads.md, "Checkpoint keys".
+// The numbers of the reference's modules. See docs/heads.md, "Checkpoint keys".
 INSTANTIATE_TEST_SUITE_P(
     Variants, CascadeKeysTest,
     testing::Values(Expected{"mamba_vision_t", 401, 31154368, 2668544},

@@ -30,7 +30,7 @@ constexpr double kTolerance = 1e-4;
 
 const std::vector<float> kRatios = {0.5f, 1.0f, 2.0f};
 
-// The shapes of the fixtures' heads.
+// Returns a configuration with the shapes of the fixtures' heads.
 model::DetectorConfig SmallConfig() {
   model::DetectorConfig config;
   config.channels = 12;
@@ -105,8 +105,8 @@ TEST(BoxCoderTest, MovesRegionsForEachClass) {
   }
 }
 
-// Returns logits [n, 6]. The label has the largest logit apart from the
-// background.
+// Returns logits [n, 6]. Each row's label has the largest logit, except the
+// background's.
 at::Tensor LogitsOf(const at::Tensor& labels) {
   const at::Tensor logits = at::full({labels.size(0), 6}, -1.0f);
   for (int64_t i = 0; i < labels.size(0); ++i) {
@@ -195,7 +195,7 @@ TEST_P(DetectorPartsTest, MaskHead) {
   }
 }
 
-// In bf16 no value is exact, but all parts must agree.
+// In bf16, values differ from the fixture, but all parts must be near it.
 TEST(DetectorHalfPrecisionTest, IsClose) {
   const c10::InferenceMode guard;
   const ops::Implementation& bf16 = model::Cpu(model::Precision::kBFloat16);
@@ -298,7 +298,7 @@ TEST_F(MulticlassNmsTest, AScoreMustExceedTheThreshold) {
   EXPECT_TRUE(at::equal(kept.labels, at::tensor({0}, at::kLong)));
 }
 
-// Two boxes of different classes at the same place, and one empty box.
+// Two boxes of different classes are at the same place. One box is empty.
 TEST_F(MulticlassNmsTest, ClassesCompeteIfAgnostic) {
   const at::Tensor boxes =
       at::tensor({0., 0., 10., 10., 1., 0., 10., 10., 5., 5., 5., 5.},

@@ -12,8 +12,8 @@
 namespace sfmamba::heads {
 namespace {
 
-// Returns the rows of image `i`. `rois` has the image index and the box of each
-// row.
+// Returns the rows of image `i`. Each row of `rois` contains the image's index
+// and a box.
 at::Tensor RowsOf(const at::Tensor& rows, const at::Tensor& rois, int64_t i) {
   return rows.index_select(0, (rois.select(1, 0) == i).nonzero().squeeze(1));
 }
@@ -23,7 +23,7 @@ at::Tensor RoisOf(const at::Tensor& rois, int64_t i) {
   return RowsOf(rois, rois, i).narrow(1, 1, 4).contiguous();
 }
 
-// Compares intermediate results image by image.
+// Compares the intermediate results image by image.
 class DetectorStepsTest : public DetectorFixture {
  protected:
   weights::StateDict weights_{Weights(fixture_, config_)};

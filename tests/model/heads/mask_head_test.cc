@@ -17,7 +17,7 @@ TEST_P(MaskHeadTest, GivesEachRegionsMaskOfItsClass) {
     const auto head = Both([&](const auto& scope, const auto& ops) {
       return MaskHead(config, kSmallClasses, scope, ops);
     });
-    // The last number exceeds the regions of one part.
+    // The last number needs more than one part.
     for (const int64_t regions : {1, 3, 13}) {
       const at::Tensor x =
           model::RandomValues("x", {regions, config.channels, 5, 5});

@@ -15,7 +15,7 @@ TEST_P(PyramidFusionTest, ResizesConcatenatesAndConvolves) {
     return PyramidFusion(channels, /*out_channels=*/11, /*size=*/9, scope, ops);
   });
   for (const int64_t images : {1, 3}) {
-    // Resizes from one pixel and from larger maps.
+    // The maps are resized from one pixel, and from more.
     for (const int64_t side : {1, 3, 9}) {
       std::vector<at::Tensor> maps, own;
       for (size_t i = 0; i < channels.size(); ++i) {

@@ -22,7 +22,7 @@ at::Tensor ChannelsLast(const at::Tensor& map) {
   return map.permute({0, 2, 3, 1});
 }
 
-// The small model as the backbone of a dense task, with regions of 8 and 4.
+// Returns the small model as a dense model's backbone, with windows of 8 and 4.
 model::ModelConfig SmallPyramid() {
   model::ModelConfig config = model::SmallModel();
   config.backbone.windows = {8, 4};
@@ -75,7 +75,7 @@ TEST(PyramidTest, TheNextStageSeesTheMapWithoutItsNorm) {
         DeterministicParameter(key + ".weight", {width}),
         DeterministicParameter(key + ".bias", {width}), /*eps=*/1e-5);
     EXPECT_LE(RelativeError(ChannelsLast(normed[stage]), expected), 1e-5);
-    // The heads' convolutions read maps in this memory format.
+    // The heads' convolutions read maps that are channels-last in memory.
     EXPECT_TRUE(normed[stage].is_contiguous(at::MemoryFormat::ChannelsLast));
   }
 }
@@ -102,9 +102,9 @@ TEST(PyramidTest, CpuAndReferenceAgreeAtOddSizes) {
   }
 }
 
-// The last attention block skips the rows that reach beyond the bottom, unless
-// it runs in sub-windows. A sub-window as large as the region has no other
-// effect.
+// The last attention block does not compute rows below the map, unless
+// attention is limited to sub-windows. A sub-window as large as the window has
+// no other effect.
 TEST(PyramidTest, WhatIsCutOffNeedNoLastBlock) {
   for (const model::Tokens tokens :
        {model::Tokens::kData, model::Tokens::kNone}) {
@@ -131,9 +131,9 @@ TEST(PyramidTest, RegionsAreSequencesOfTheirOwn) {
   const auto backbone = backbones::MakeBackbone(
       config.backbone, config.image_size, backbones::FeatureMaps::kAll,
       weights.root(), model::Cpu());
-  // A map of 6 x 8 in regions of 8, and a map of 3 x 4 in regions of 4.
+  // A map of 6 x 8 in windows of 8, and a map of 3 x 4 in windows of 4.
   EXPECT_EQ(backbone->Sequences(2, 96, 128), (std::vector<int64_t>{2, 2}));
-  // Maps of 8 x 9 and 4 x 5.
+  // The maps have 8 x 9 and 4 x 5 tokens.
   EXPECT_EQ(backbone->Sequences(1, 128, 144), (std::vector<int64_t>{2, 2}));
   EXPECT_EQ(backbone->Sequences(1, 129, 300), (std::vector<int64_t>{6, 6}));
 }

@@ -18,7 +18,8 @@ namespace {
 constexpr int kHeight = 256, kWidth = 256;
 constexpr int kSide = 64;  // The side of the first level's map.
 
-// Four candidates per level. A box suppresses only equal boxes.
+// Returns a configuration with four candidates per level, in which a box
+// suppresses only equal boxes.
 model::DetectorConfig Config() {
   model::DetectorConfig config;
   config.channels = 4;
@@ -37,7 +38,8 @@ class RegionProposalsTest : public testing::Test {
     return RegionProposals(config_, weights.root(), model::Cpu())
         .Select(levels, kHeight, kWidth);
   }
-  // Expects boxes[row] to be anchor `index` of the first level, not moved.
+  // Expects that boxes[row] is anchor `index` of the first level at its
+  // original place.
   void ExpectAnchor(const at::Tensor& boxes, int64_t row, int64_t index) {
     const model::Box anchor =
         Anchors(4, config_.anchor_scale, config_.anchor_ratios)
@@ -51,12 +53,13 @@ class RegionProposalsTest : public testing::Test {
   const c10::InferenceMode guard_;
   const model::DetectorConfig config_ = Config();
   const int64_t anchors_ = config_.anchor_ratios.size();
-  // All deltas are 0, so each anchor stays.
+  // All deltas are 0, so anchors are not moved.
   const at::Tensor level_ = at::zeros({kSide, kSide, 5 * anchors_}, at::kFloat);
 };
 
 TEST_F(RegionProposalsTest, EqualScoresKeepTheAnchorsOrder) {
-  // In the middle no anchor is clipped. Other anchors score less.
+  // In the middle of the map, no anchor is clipped. All other anchors have
+  // lower scores.
   const int64_t y = 32, x = 30;
   level_.narrow(2, 0, anchors_).fill_(-1);
   level_[y].narrow(0, x, 3).narrow(1, 0, anchors_).fill_(1);
@@ -89,14 +92,14 @@ TEST_F(RegionProposalsTest, ABoxWithoutHeightOrWidthIsLeftOut) {
   level_.narrow(2, 0, anchors_).fill_(-1);
   const at::Tensor pixel = level_[y][x];
   pixel.narrow(0, 0, anchors_).fill_(1);
-  pixel[anchors_].fill_(100);          // Moves the first one right,
-  pixel[anchors_ + 4 + 1].fill_(100);  // and the second one down, outside.
+  pixel[anchors_].fill_(100);          // Moves the first box out to the right
+  pixel[anchors_ + 4 + 1].fill_(100);  // and the second one out at the bottom.
   const Proposals proposals = Select({level_});
   ASSERT_EQ(proposals.boxes.size(0), 2);
   ExpectAnchor(proposals.boxes, 0, (y * kSide + x) * anchors_ + 2);
 }
 
-// Halves a box of the second level, which makes it equal to one of the first.
+// A box of the second level is halved and then equals a box of the first.
 TEST_F(RegionProposalsTest, LevelsDoNotSuppressEachOther) {
   const int64_t y = 32, x = 30;
   level_.narrow(2, 0, anchors_).fill_(-1);
@@ -146,7 +149,8 @@ TEST_P(RegionProposalsAgainstReferenceTest, ScoresAndMovesAnchors) {
   }
 }
 
-// Uses the same scores, so that rounding does not affect the choice.
+// Both implementations select from the same scores, because rounding could
+// change the choice.
 TEST_P(RegionProposalsAgainstReferenceTest, SelectsTheSame) {
   const auto rpn = Make();
   const std::vector<at::Tensor> levels = rpn.reference.Forward(Pyramid());

@@ -7,7 +7,7 @@
 namespace sfmamba::heads {
 namespace {
 
-// Regions on several levels, at edges, and empty ones.
+// Returns regions on several levels, regions at edges, and empty regions.
 at::Tensor Regions() {
   return at::tensor({0., 0., 42., 65., 3., 5., 10., 9.,  //
                      20., 10., 41., 60., 7., 7., 7., 20.},

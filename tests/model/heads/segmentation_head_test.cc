@@ -26,8 +26,8 @@ constexpr double kTolerance = 1e-4;
 const std::vector<int> kInChannels = {8, 16, 24, 32};
 constexpr int kChannels = 16, kClasses = 7;
 
-// Returns dense maps of two images like those of a backbone for inputs of this
-// size.
+// Returns random maps of two images. Their sizes are those of a backbone's maps
+// for inputs of this size.
 layers::Features RandomFeatures(int height, int width) {
   layers::Features features;
   for (int i = 0; i < 4; ++i) {
@@ -70,7 +70,8 @@ at::Tensor LogitsOf(const SegmentationHead& head,
   return head.Classify(head.Fuse(head.Refine(head.Merge(features))));
 }
 
-// The reference's head, features and answers, for both implementations.
+// Compares both implementations with the reference's head, features and
+// answers.
 class UpernetTest : public testing::TestWithParam<bool> {
  protected:
   UpernetTest()
@@ -172,7 +173,7 @@ INSTANTIATE_TEST_SUITE_P(All, SegmentationHeadAgainstReferenceTest,
                          model::NameOf);
 
 TEST_P(SegmentationHeadAgainstReferenceTest, GivesLogitsOfOddSizes) {
-  // The channels are no multiples of a vector.
+  // The numbers of channels are not multiples of a vector.
   const std::vector<int> in_channels = {5, 10, 20, 40};
   const auto head = Both([&](const auto& scope, const auto& ops) {
     return SegmentationHead(in_channels, /*channels=*/11, kClasses, scope, ops);

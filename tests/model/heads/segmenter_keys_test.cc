@@ -23,7 +23,8 @@ Shapes TakenBy(const model::ModelConfig& config) {
       [&](const std::string& key, at::IntArrayRef shape) {
         EXPECT_TRUE(taken.emplace(key, shape.vec()).second)
             << key << " is taken twice";
-        // Never written to, so that even the largest models take no memory.
+        // The tensor is never written to, so even the largest model takes no
+        // memory.
         return at::empty(shape, c10::kFloat);
       });
   const auto model =
@@ -32,8 +33,8 @@ Shapes TakenBy(const model::ModelConfig& config) {
   return taken;
 }
 
-// Returns the number of a checkpoint's entries: the parameters, and a counter
-// for each running mean.
+// Returns the number of entries in a checkpoint. These are the parameters, and
+// a counter for each running mean.
 int Entries(const Shapes& shapes, const std::string& prefix) {
   int entries = 0;
   for (const auto& [key, shape] : shapes) {

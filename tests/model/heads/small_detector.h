@@ -9,7 +9,8 @@
 
 namespace sfmamba::heads {
 
-// A cascade whose channels are no multiples of a vector.
+// Returns a cascade in which the numbers of channels are not multiples of a
+// vector.
 inline model::DetectorConfig SmallDetector() {
   model::DetectorConfig config;
   config.box_stages = 2;
@@ -26,11 +27,11 @@ inline model::DetectorConfig SmallDetector() {
 }
 constexpr int kSmallClasses = 5;
 
-// The size of the images for SmallPyramid().
+// The size of the images to which SmallPyramid() belongs.
 constexpr int kSmallDetectorHeight = 65, kSmallDetectorWidth = 42;
 
-// Returns maps of odd sizes, [images, channels, H, W], at strides from 4 to 4
-// << (levels - 1).
+// Returns maps of odd sizes, [images, channels, H, W]. Their strides are 4, 8,
+// ..., 4 << (levels - 1).
 inline layers::Features SmallPyramid(int64_t images, int64_t channels,
                                      int levels) {
   layers::Features maps;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kEps = 1e-3;
 
-// Images, height and width.
+// Number of images, height and width.
 const std::vector<std::array<int64_t, 3>> kSizes = {
     {1, 1, 1}, {1, 9, 2}, {3, 7, 5}};
 
@@ -28,7 +28,7 @@ class ConvolutionTest : public model::AgainstReference {
   static void ExpectForward(const Convolution::Shape& shape,
                             const Compared<Convolution>& convolution) {
     for (const auto& [images, height, width] : kSizes) {
-      // Large enough to reach ReLU6's limit of 6.
+      // The values are large enough to reach ReLU6's limit of 6.
       const at::Tensor x =
           model::RandomValues("x", {images, shape.in, height, width}) * 5;
       ExpectNear(convolution.tested.Forward(Map(x)),

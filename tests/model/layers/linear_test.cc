@@ -8,7 +8,7 @@
 namespace sfmamba::layers {
 namespace {
 
-// Sequences, tokens, inputs and outputs.
+// Numbers of sequences, tokens, inputs and outputs.
 const std::vector<std::array<int64_t, 4>> kShapes = {
     {1, 1, 1, 1}, {1, 7, 19, 33}, {3, 17, 80, 13}};
 

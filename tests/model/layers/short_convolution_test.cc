@@ -21,7 +21,8 @@ TEST_P(ShortConvolutionTest, ConvolvesAlongEachSequence) {
                                ShortConvolution::Take(scope.Sub("z"), shape)},
                               shape.left, ops);
     });
-    // Both halves of the channels, in the layout of a mixer's input projection.
+    // Each step convolves half of the channels, which lie in memory as a
+    // mixer's input projection writes them.
     const auto steps = [&](const at::Tensor& x, const at::Tensor& y) {
       return std::vector<ShortConvolution::Step>{
           {x.narrow(2, 0, kChannels), y.narrow(2, 0, kChannels)},

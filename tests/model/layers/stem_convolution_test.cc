@@ -28,7 +28,7 @@ TEST_P(StemConvolutionTest, HalvesImages) {
       const auto stem = Make(out, activation);
       for (const auto& [images, height, width] :
            std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {3, 9, 6}}) {
-        // Large enough to reach ReLU6's limit of 6.
+        // The values are large enough to reach ReLU6's limit of 6.
         const at::Tensor x =
             model::RandomValues("x", {images, 3, height, width}) * 5;
         ExpectNear(stem.tested.Forward(Map(x)), stem.reference.Forward(x));

@@ -42,7 +42,7 @@ TEST(AffinityTest, AMovedThreadRunsThereAndMayRunWhereItMightBefore) {
   const std::vector<int> all = ThreadProcessors();
   std::atomic<pid_t> id{0};
   std::atomic<bool> end{false};
-  std::atomic<int> seen{-1};  // The CPU that it runs on.
+  std::atomic<int> seen{-1};  // The CPU on which the thread runs.
   std::thread thread([&] {
     id = gettid();
     while (!end.load()) seen = sched_getcpu();

@@ -19,8 +19,8 @@
 namespace sfmamba::ops {
 namespace {
 
-// Runs a loop of two parts. Each part calls body() once both have begun, so the
-// loop needs two threads.
+// Runs a loop of two parts. Each part waits until both have begun and then
+// calls body(). So the loop needs two threads.
 template <typename Body>
 void RunOnTwoThreads(ComputePool& pool, Body body) {
   absl::Barrier barrier(2);
@@ -68,7 +68,7 @@ TEST(ComputePoolTest, MakesOneCallOnOneThreadOrForLessThanTwoGrains) {
   }
 }
 
-// This also holds if the workers fall asleep between the loops.
+// This must hold even if the workers fall asleep between the loops.
 TEST(ComputePoolTest, AWorkerHelps) {
   ComputePool pool;
   std::atomic<int> parts{0};
@@ -123,8 +123,8 @@ TEST(ComputePoolTest, ServesManyCallersAtOnce) {
   for (int64_t sum : sums) EXPECT_EQ(sum, 300 * 4950);
 }
 
-// The pool needs time to notice that its CPUs are busy. The test covers the
-// time before and after.
+// The pool needs some time to notice that its CPUs are busy. The loops run
+// before and after that.
 TEST(ComputePoolTest, ServesCallersWhoseProcessorsAreBusy) {
   constexpr int kDisturbedLoops = 300;
   const std::vector<int> all = ThreadProcessors();
@@ -176,7 +176,7 @@ TEST(ComputePoolTest, WorkersStayOnTheirPoolsProcessors) {
   }
 }
 
-// All threads that may compute are busy, so none helps the second caller.
+// All threads that may compute are busy, so no thread helps the second caller.
 TEST(ComputePoolTest, ACallerComputesAloneWhileTheThreadsAreBusyElsewhere) {
   ComputePool pool;
   absl::BlockingCounter busy(2);

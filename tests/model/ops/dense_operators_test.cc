@@ -23,8 +23,7 @@ INSTANTIATE_TEST_SUITE_P(All, DenseOperatorsTest,
                          testing::ValuesIn(model::TestedImplementations()),
                          model::NameOf);
 
-// Returns `count` boxes [count, 4] with sides of up to 32 pixels within 64 x 64
-// pixels.
+// Returns boxes [count, 4] in 64 x 64 pixels. Their sides have up to 32 pixels.
 at::Tensor RandomBoxes(int64_t count) {
   const at::Tensor corner =
       (model::RandomValues("corner", {count, 2}) + 2) * 10;
@@ -37,7 +36,8 @@ TEST_P(DenseOperatorsTest, RoiMapKeepsValues) {
   ExpectNear(tested().RoiMap(Map(map)), reference().RoiMap(map));
 }
 
-// Regions on each level, on edges, outside the picture, and empty ones.
+// Returns regions on each level, regions on edges and outside the picture, and
+// empty regions.
 at::Tensor OddRegions() {
   return at::tensor({0.,  0.,  96., 64., 3.,   5.,   10.,  9.,    //
                      20., 10., 75., 60., 90.,  60.,  96.,  64.,   //
@@ -62,7 +62,7 @@ TEST_P(DenseOperatorsTest, RoiAlign) {
     for (const at::Tensor& rois : {OddRegions(), OddRegions().narrow(0, 0, 1),
                                    RandomBoxes(17), at::empty({0, 4})}) {
       for (const int size : {1, 3, 7}) {
-        // The finest level is for sides below 24 pixels.
+        // Regions with sides below 24 pixels are read from the finest level.
         const auto align = [&](const Implementation& ops, const auto& maps) {
           return ops.RoiAlign(maps, strides, rois, size, /*finest_scale=*/12);
         };
@@ -112,7 +112,8 @@ TEST_P(DenseOperatorsTest, NmsOfEqualAndEmptyBoxes) {
   }
 }
 
-// The sizes of the logits, of the network's input and of the picture.
+// A case has the sizes of the logits, of the network's input and of the
+// picture.
 struct ClassMapCase {
   int64_t classes, height, width;
   int input_height, input_width, picture_height, picture_width;
@@ -133,7 +134,7 @@ at::Tensor Resized(const at::Tensor& x, int64_t height, int64_t width) {
   return at::upsample_bilinear2d(x, {height, width}, /*align_corners=*/false);
 }
 
-// Labels may differ if two logits differ only by fp32 rounding.
+// If two logits differ only by the rounding of fp32, the labels may differ.
 TEST_P(DenseOperatorsTest, ClassMap) {
   for (const ClassMapCase& c :
        std::vector<ClassMapCase>{{1, 1, 1, 1, 1, 1, 1},
@@ -174,7 +175,7 @@ TEST_P(DenseOperatorsTest, ClassMap) {
 TEST_P(DenseOperatorsTest, ClassMapOfTiesAndNoNumbers) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
-  // Four pixels with three classes each.
+  // The logits of four pixels with three classes each.
   const at::Tensor logits = at::tensor({1., 2., 2., nan, 0., 1., nan, nan, nan,
                                         -infinity, -infinity, -infinity},
                                        at::kFloat)

@@ -1,5 +1,5 @@
-// Runs whole models with an implementation that only tests know, because no
-// other code may depend on a model's implementation.
+// Runs whole models with an implementation that only this test knows. This
+// shows that no other code depends on the implementation.
 #include <map>
 #include <memory>
 #include <string>
@@ -17,7 +17,7 @@ namespace {
 
 using Counts = std::map<std::string, int>;
 
-// Counts the calls of another implementation's linear operator.
+// Calls another implementation's linear operator and counts the calls.
 class CountedLinear : public LinearOp {
  public:
   CountedLinear(std::unique_ptr<LinearOp> op, int* calls)

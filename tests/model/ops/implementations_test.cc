@@ -17,7 +17,7 @@
 namespace sfmamba::ops {
 namespace {
 
-// Images, height and width.
+// Number of images, height and width.
 const std::vector<std::array<int64_t, 3>> kMaps = {
     {1, 1, 1}, {1, 9, 2}, {3, 7, 5}};
 
@@ -37,7 +37,7 @@ class ImplementationsTest : public model::AgainstReference {
     const auto convolution = tested().MakeConvolution(parameters);
     const auto expected = reference().MakeConvolution(parameters);
     for (const auto& [images, height, width] : kMaps) {
-      // Large enough to reach ReLU6's limit of 6.
+      // The values are large enough to reach ReLU6's limit of 6.
       const at::Tensor x =
           model::RandomValues("x", {images, parameters.in(), height, width}) *
           5;
@@ -54,7 +54,8 @@ class ImplementationsTest : public model::AgainstReference {
       ExpectNear(a, b);
     }
   }
-  // Compares NHWC windows and maps, which are copies of the input.
+  // Compares windows and maps in NHWC order. They must be exact copies of the
+  // input.
   static void ExpectEqualWindows(const at::Tensor& x, const WindowGrid& grid) {
     const auto windows = tested().MakeWindows({});
     const auto expected = reference().MakeWindows({});
@@ -176,7 +177,7 @@ TEST_P(ImplementationsTest, StemOfValues) {
   }
 }
 
-// Images of two sizes, in larger places.
+// Images of two sizes are padded to a larger size.
 TEST_P(ImplementationsTest, StemOfPixels) {
   if (!GetParam().reads_pixels) GTEST_SKIP() << "It reads values only.";
   constexpr int kHeight = 9, kWidth = 7;
@@ -188,7 +189,7 @@ TEST_P(ImplementationsTest, StemOfPixels) {
                           {0.1f, 0.2f, 0.3f},
                           {0.2f, 0.3f, 0.4f}};
   const ImageBatch images(pixels, at::kCPU, GetParam().type);
-  // `mixed_pixels` has the same images, but the second one is in planes.
+  // `mixed_pixels` has the same images, but the second one is planar.
   const uint8_t* const second = pixels.images[1].rgb;
   const std::vector<uint8_t> planes = PlanesOf({second, second + 5 * 6 * 3});
   const std::vector<uint8_t> planar = {0, 1};
@@ -278,7 +279,8 @@ TEST_P(ImplementationsTest, ShortConvolution) {
 TEST_P(ImplementationsTest, ScanWithItsProjections) {
   constexpr int kChannels = 18, kLength = 7;
   for (const int states : {8, 16}) {
-    // With the higher rank, one product may compute both projections.
+    // With the higher rank, an implementation may combine both projections to
+    // one product.
     for (const int rank : {1, 9}) {
       const ScanProjectionParameters projection{
           {Values("x_proj.weight", {rank + 2 * states, kChannels}), {}},
@@ -327,7 +329,7 @@ TEST_P(ImplementationsTest, CrossScan) {
   }
 }
 
-// The first stage of a detector at 800 x 1344 pixels.
+// The map has the size of a detector's first stage at 800 x 1344 pixels.
 TEST_P(ImplementationsTest, CrossScanOfALargeMap) {
   if (GetParam().products != at::kFloat) {
     GTEST_SKIP() << "half a million norms of few channels magnify roundings";
@@ -341,7 +343,7 @@ TEST_P(ImplementationsTest, CrossScanOfALargeMap) {
       Values("dt_projs_bias", {4, kChannels}),
       {Values("weight", {kChannels}), Values("bias", {kChannels})}};
   const at::Tensor u = model::RandomValues("u", {1, 200, 336, kChannels});
-  // The reference takes seconds.
+  // The result is stored, because the reference takes seconds.
   static const auto& expected =
       *new at::Tensor(reference().MakeCrossScan(parameters)->Forward(u));
   ExpectNear(tested().MakeCrossScan(parameters)->Forward(u.to(GetParam().type)),
@@ -365,7 +367,8 @@ TEST_P(ImplementationsTest, Attention) {
   for (const auto& [sequences, heads, tokens, queries, d] :
        std::vector<std::array<int64_t, 5>>{
            {1, 1, 1, 1, 1}, {3, 2, 7, 7, 5}, {1, 3, 17, 4, 12}}) {
-    // [3, sequences, heads, tokens, d], in the memory layout of a product.
+    // The shape is [3, sequences, heads, tokens, d]. The tensor has the memory
+    // layout of a product's result.
     const at::Tensor qkv =
         model::RandomValues("qkv", {sequences, tokens, 3, heads, d})
             .permute({2, 0, 3, 1, 4});

@@ -45,7 +45,7 @@ TEST_F(ParallelTest, LoopsAndOperatorsWithinALoopAreSerial) {
   EXPECT_EQ(at::get_num_threads(), 3);
 }
 
-// A single call may use all threads.
+// If a loop has only one call, this call may use all threads.
 TEST_F(ParallelTest, OneCallKeepsTheThreads) {
   ParallelFor(10, 10,
               [&](int64_t, int64_t) { EXPECT_EQ(at::get_num_threads(), 3); });
@@ -108,8 +108,8 @@ TEST_F(ParallelTest, PartsHaveOneSizeWhateverTheThreads) {
   }
 }
 
-// Runs a loop of two parts that wait for each other and call body(). The loop
-// therefore needs two threads.
+// Runs a loop of two parts. Each part waits until both have begun and then
+// calls body(). So the loop needs two threads.
 void RunOnTwoThreads(absl::FunctionRef<void()> body) {
   absl::Barrier barrier(2);
   ParallelFor(2, 1, [&](int64_t, int64_t) {
@@ -140,8 +140,8 @@ TEST_F(ParallelTest, AGroupsThreadsStayOnItsProcessors) {
 
 TEST_F(ParallelTest, TheThreadsOfOperatorsStayOnTheirGroupsProcessors) {
   std::thread([] {
-    // libtorch sets a thread's limits in its first loop, separately for loops
-    // that are compiled into this test.
+    // libtorch sets a thread's limits in the thread's first loop. For loops
+    // that are compiled into this test, it does this separately.
     at::parallel_for(0, 1, 1, [](int64_t, int64_t) {});
     const std::vector<int> own = {ThreadProcessors().back()};
     const OnProcessorGroup on_group({own, /*threads=*/2});

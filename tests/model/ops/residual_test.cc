@@ -18,19 +18,19 @@ namespace {
 
 constexpr int64_t kLength = 5, kWidth = 24;
 
-// Returns [2, 10, 24], with two sequences per row.
+// Returns tokens [2, 10, 24], with two sequences per row.
 at::Tensor Tokens(float scale = 1) {
   return DeterministicImages({2, 2 * kLength, kWidth}) * scale;
 }
 
-// Returns tokens in the form of a layer, which is rows in the layer's type.
+// Returns tokens as a layer returns them: as rows in the layer's type.
 at::Tensor Rows(const at::Tensor& x, at::ScalarType type = at::kFloat) {
   return x.to(type).view({-1, kWidth});
 }
 
 class ResidualTest : public testing::Test {
  protected:
-  // Makes a LayerNorm on a device.
+  // Makes a LayerNorm on an emulated device.
   static std::unique_ptr<LayerNormOp> MakeNorm(model::Precision precision) {
     const CudaImplementation cuda(model::EmulatedOps(), at::kCPU, {precision});
     return cuda.MakeLayerNorm(

@@ -7,8 +7,8 @@
 namespace sfmamba::ops {
 namespace {
 
-// A map of two images, three rows and five columns. Its only channel numbers
-// the tokens from 1.
+// Returns a map of two images, three rows and five columns. Its only channel
+// contains the token's number, starting at 1.
 at::Tensor Map() { return at::arange(1, 31, at::kFloat).view({2, 3, 5, 1}); }
 
 std::vector<float> Values(const at::Tensor& x) {

@@ -21,7 +21,7 @@ ScanShape Shape(int sequences, int length = 198) {
   return {ScanShape::kBFloat16, 160, 8, sequences, length, false};
 }
 
-// A plan that is neither a default nor a fallback.
+// Returns a plan that is never a default or a fallback.
 kernels::ScanPlan OddPlan() {
   kernels::ScanPlan plan;
   plan.kernel = kernels::ScanPlan::kFold;
@@ -33,8 +33,8 @@ bool IsOddPlan(const kernels::ScanPlan& plan) {
   return plan.kernel == kernels::ScanPlan::kFold && plan.rows == 1;
 }
 
-// A tuner for a device on which OddPlan() is always fastest. Each measurement
-// takes 10 ms on a fake clock.
+// Tests a tuner for a device on which OddPlan() is always the fastest plan.
+// Each measurement takes 10 ms on a fake clock.
 class IncrementalTunerTest : public testing::Test {
  protected:
   IncrementalTunerTest()
@@ -62,7 +62,7 @@ class IncrementalTunerTest : public testing::Test {
         },
         [this] { return time_; });
   }
-  // Makes a tuner like a server that starts.
+  // Makes a tuner, as a server does when it starts.
   std::unique_ptr<IncrementalTuner> Start() {
     auto tuner = Create();
     EXPECT_TRUE(tuner.ok()) << tuner.status();
@@ -76,7 +76,7 @@ class IncrementalTunerTest : public testing::Test {
     if (fails_) return absl::InternalError("device lost");
     return IsOddPlan(plan) ? 1 : 2;
   }
-  // Returns the time to measure these shapes.
+  // Returns how long measuring these shapes takes.
   absl::Duration TimeFor(const std::vector<ScanShape>& shapes) const {
     size_t plans = 0;
     for (const ScanShape& shape : shapes) {
@@ -137,7 +137,7 @@ TEST_F(IncrementalTunerTest, AnEntryOfTheFileIsNotMeasuredAgain) {
   EXPECT_EQ(table.entries()[0].microseconds, 9);
 }
 
-// Entries of another build do not apply to these kernels.
+// A table of another build is not valid for the kernels of this build.
 TEST_F(IncrementalTunerTest, ATableOfAnotherBuildIsReplaced) {
   options_.path = folder_ + "/table";
   device_.build = "another";
@@ -165,13 +165,14 @@ TEST_F(IncrementalTunerTest, ATableOfAnotherGpuIsLeftAsItIs) {
 
 TEST_F(IncrementalTunerTest, KeepsToItsBudgetForEachModel) {
   options_.budget = TimeFor({Shape(1), Shape(8)}) +
-                    absl::Milliseconds(50);  // Enough for part of the third.
+                    // Ends while the third is measured.
+                    absl::Milliseconds(50);
   const auto tuner = Start();
   const absl::Time start = time_;
   EXPECT_EQ(tuner->TableFor({Shape(1), Shape(8), Shape(64)}).entries().size(),
             2);
   EXPECT_LE(time_ - start, options_.budget + absl::Milliseconds(10));
-  // The next model or start measures the rest.
+  // The next model or the next start measures the remaining scans.
   EXPECT_EQ(tuner->TableFor({Shape(1), Shape(8), Shape(64)}).entries().size(),
             3);
 }
@@ -181,7 +182,7 @@ TEST_F(IncrementalTunerTest, SurvivesAFileThatCannotBeWritten) {
   const auto tuner = Start();
   EXPECT_EQ(tuner->TableFor({Shape(1)}).entries().size(), 1);
   EXPECT_THAT(failures_, HasSubstr("the fold table is not written"));
-  // This process remembers the result anyway.
+  // The file is not written, but this process still knows the result.
   measured_.clear();
   EXPECT_EQ(tuner->TableFor({Shape(1)}).entries().size(), 1);
   EXPECT_TRUE(measured_.empty());

@@ -11,7 +11,8 @@
 namespace sfmamba::tuning {
 namespace {
 
-// A stage's blocks have the same scan, so each shape counts once.
+// Returns the names of the shapes, without duplicates. All blocks of a stage
+// have the same scan.
 std::vector<std::string> Names(const std::vector<ScanShape>& shapes) {
   std::vector<std::string> names;
   for (const ScanShape& shape : shapes) {
@@ -65,7 +66,8 @@ TEST(ScanShapesTest, WholeMapsAreTheRuns) {
   }
 }
 
-// The map is rounded up to whole sub-windows, unless one sub-window covers it.
+// The map is rounded up to whole sub-windows, unless it fits into one
+// sub-window.
 TEST(ScanShapesTest, WholeMapsOfSubWindowsAreTheRuns) {
   for (const int size : {32, 224, 225, 300, 513}) {
     for (const std::array<int, 2>& sides :
@@ -89,13 +91,13 @@ TEST(ScanShapesTest, DenseModelsAreTheRuns) {
       model::ModelConfig config = *model::VariantConfig(variant, task);
       ExpectListsWhatRuns(config);
       config.backbone.window_mode = model::WindowMode::kFull;
-      config.backbone.attention_windows = {32, 32};  // "Club".
+      config.backbone.attention_windows = {32, 32};  // As in the "club" models.
       ExpectListsWhatRuns(config);
     }
   }
 }
 
-// Another kernel does its scan.
+// Another kernel, which has no plans to tune, runs VMamba's scan.
 TEST(ScanShapesTest, VMambaHasNone) {
   ExpectListsWhatRuns(Config("vmamba_t_s2l5", 225));
 }

@@ -158,8 +158,8 @@ TEST(FoldTableTest, FindsTheNearestInPowersOfTwo) {
   sequences.Set({Shape(256, 198), Lane(2), 1});
   EXPECT_EQ(sequences.Nearest(Shape(80, 198))->plan.lanes, 1);
   EXPECT_EQ(sequences.Nearest(Shape(100, 198))->plan.lanes, 2);
-  // Both distances add up. Two powers in one are farther than one power in
-  // each.
+  // The distances of both numbers are added. Two powers of two in one number
+  // are farther than one power in each.
   ScanPlanTable both(kDevice);
   both.Set({Shape(128, 200), Lane(1), 1});
   both.Set({Shape(64, 400), Lane(2), 1});
@@ -186,9 +186,11 @@ TEST(ChooseScanPlanTest, TakesTheTablesPlanWithItsShareOfRows) {
   EXPECT_EQ(ChooseScanPlan(&table, kDevice, Shape(128, 198)), Lane(4, 32));
   EXPECT_EQ(ChooseScanPlan(&table, kDevice, Shape(256, 198)), Lane(4, 64));
   EXPECT_EQ(ChooseScanPlan(&table, kDevice, Shape(96, 198)), Lane(4, 24));
-  // A prime number of sequences gives uneven rows, not one row or all.
+  // A prime number of sequences is folded unevenly. It gets neither one row nor
+  // a row per sequence.
   EXPECT_EQ(ChooseScanPlan(&table, kDevice, Shape(127, 198)), Lane(4, 32));
-  // At least one row. A plan without folding stays without.
+  // There is at least one row. If the entry's plan has no folding, the result
+  // has none.
   EXPECT_EQ(ChooseScanPlan(&table, kDevice, Shape(16, 51, 320)), Fold(1));
   EXPECT_EQ(ChooseScanPlan(&table, kDevice, Shape(2, 198)), Lane(8));
 }
@@ -329,8 +331,8 @@ TEST(FoldTableFileTest, HugeAndBinaryTextsAreRefused) {
   EXPECT_LT(ParseError(Changed("NVIDIA H200", name)).size(), 400);
 }
 
-// The mutations are the same in each run. The parser must refuse the text, or
-// return a table with exactly its contents.
+// The mutations are the same in each run. The parser must refuse the mutated
+// text, or return a table with exactly its contents.
 TEST(FoldTableFileTest, NoMutantIsBelieved) {
   std::mt19937 random(7);
   const auto below = [&](int limit) {

@@ -78,8 +78,8 @@ TEST(CandidatePlansTest, LanesFoldOnlyWhileTheDeviceStaysFull) {
   EXPECT_EQ(lanes, std::set<int>({1, 2, 4, 8}));
 }
 
-// 96 channels are 3 warps per row. 176 rows give one warp to each scheduler of
-// the 132 multiprocessors.
+// A row of 96 channels needs 3 warps. With 176 rows, each scheduler of the 132
+// multiprocessors gets one warp.
 TEST(CandidatePlansTest, ADeviceIsFullWithAWarpForEachScheduler) {
   const auto rows = [](int sequences) {
     std::set<int> rows;
@@ -99,7 +99,8 @@ TEST(CandidatePlansTest, FoldsSweepThePapersRowsWithItemsOfTheRightSize) {
       OfKernel(CandidatePlans(132, Shape(128, 51)), kernels::ScanPlan::kFold);
   EXPECT_EQ(Rows(folds), std::set<int>({1, 2, 4, 8, 16, 32, 64, 128}));
   for (const kernels::ScanPlan& plan : folds) {
-    // The fewest items with which 32 threads cover 51 and 102 tokens.
+    // This is the smallest number of items with which 32 threads cover 51 or
+    // 102 tokens.
     if (plan.rows == 128) {
       EXPECT_EQ(plan.items, 2);
     } else if (plan.rows == 64) {
@@ -124,8 +125,8 @@ TEST(CandidatePlansTest, OnlyFewLongSequencesAreCutIntoChunks) {
   EXPECT_TRUE(
       OfKernel(CandidatePlans(132, Shape(512, 3138)), kernels::ScanPlan::kChunk)
           .empty());
-  // Every number of lanes occurs, because only the default plan has a single
-  // one.
+  // Every number of lanes occurs, although the default plan has only one of
+  // them.
   std::set<std::pair<int, int>> chunks, expected;
   for (const kernels::ScanPlan& plan : OfKernel(
            CandidatePlans(132, Shape(1, 3138)), kernels::ScanPlan::kChunk)) {
@@ -146,7 +147,7 @@ TEST(RaggedLengthsTest, AreEvenFromAQuarterUp) {
 
 // ---- Tuning ----
 
-// A device with a known fastest plan and a fake clock.
+// A device on which one plan is known to be the fastest, with a fake clock.
 class FakeDevice {
  public:
   absl::StatusOr<double> Measure(const ScanShape& shape,
@@ -216,7 +217,8 @@ TEST(SearchScanPlansTest, StopsWhenTheTimeIsUsedUp) {
   const int first = CandidatePlans(132, shapes[0]).size();
   const int second = CandidatePlans(132, shapes[1]).size();
   FakeDevice device;
-  // The time ends during the second shape, which is left out.
+  // The time is up while the second shape is measured, so this shape is left
+  // out.
   const auto table =
       device.Tune(shapes, (first + second - 1) * absl::Milliseconds(10));
   ASSERT_TRUE(table.ok()) << table.status();

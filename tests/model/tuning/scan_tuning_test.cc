@@ -7,7 +7,7 @@
 namespace sfmamba::model {
 namespace {
 
-// No machine has this GPU. A build without CUDA has no GPU at all.
+// The number of a GPU that no machine has.
 constexpr int kNoGpu = 1 << 20;
 
 TEST(ScanTunerTest, AGpuThatThereIsNotIsAnError) {

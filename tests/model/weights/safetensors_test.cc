@@ -34,7 +34,7 @@ std::string LittleEndian(uint64_t value) {
   return bytes;
 }
 
-// Returns a file with this header and `data_size` bytes 0, 1, 2, ...
+// Returns a file with this header, followed by `data_size` bytes 0, 1, 2, ...
 std::string FileOf(const std::string& header, int data_size) {
   std::string file = LittleEndian(header.size()) + header;
   for (int i = 0; i < data_size; ++i) file.push_back(static_cast<char>(i));
@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<SafetensorsFile>> OpenBytes(
   return SafetensorsFile::Open(path);
 }
 
-// Expects the file to be refused with a message that contains `message`.
+// Expects that the file is refused with an error that contains `message`.
 void ExpectRefused(const std::string& bytes, const std::string& message) {
   const absl::Status status = OpenBytes(bytes).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << message;
@@ -80,8 +80,8 @@ TEST(SafetensorsTest, ReadsWhatItWrote) {
 }
 
 TEST(SafetensorsTest, ReadsForeignLayouts) {
-  // Members in any order, white space, escapes, metadata, misaligned data, and
-  // tensors that are not sorted by name.
+  // The header has members in any order, white space, escapes and metadata. The
+  // data is misaligned, and the tensors are not sorted by name.
   const auto file = OpenBytes(FileOf(
       R"({"__metadata__" : {"format":"pt","\u00e9":""},)"
       "\n\t"
@@ -143,7 +143,7 @@ TEST(SafetensorsTest, RefusesLengthsThatDoNotFit) {
   ExpectRefused(LittleEndian(3) + "{}", "header length");
   ExpectRefused(LittleEndian(~uint64_t{0}) + "{}", "18446744073709551615");
   ExpectRefused(LittleEndian(uint64_t{1} << 63) + "{}", "header length");
-  // Fits the file but exceeds the limit.
+  // The header fits the file but exceeds the limit.
   ExpectRefused(FileOf(std::string(10'000'001, ' '), 0),
                 "expected at most 10000000, got 10000001");
 }
@@ -256,7 +256,7 @@ TEST(SafetensorsTest, RefusesTensorsThatDoNotFitTheData) {
       {tensor("t", "F32", "", "0,16"), "expected 4 bytes, got 16"},
       {tensor("t", "F32", "0", "0,16"), "expected 0 bytes, got 16"},
       {tensor("t", "F32", "2,3", "0,16"), "expected 24 bytes, got 16"},
-      // 2^62 * 4 elements are 0 modulo 2^64.
+      // The number of elements, 2^62 * 4, is 0 modulo 2^64.
       {tensor("t", "U8", "4611686018427387904,4", "0,0"), "fewer"},
       {tensor("t", "F32", "4294967296,4294967296", "0,0"), "fewer"},
       {tensor("t", "F32", "9223372036854775807,9223372036854775807,0", "0,0"),
@@ -294,8 +294,8 @@ TEST(SafetensorsTest, APageOfErrorsIsNamed) {
 }
 
 TEST(SafetensorsTest, ShapesAreReadWithoutTheData) {
-  // A sparse file of a terabyte takes no disk space, and reading it takes no
-  // memory.
+  // The file is sparse. It has a terabyte, but takes no disk space, and reading
+  // its header takes little memory.
   const int64_t size = int64_t{1} << 40;
   const std::string header =
       absl::StrCat(R"({"a":{"dtype":"U8","shape":[)", size,
@@ -309,7 +309,7 @@ TEST(SafetensorsTest, ShapesAreReadWithoutTheData) {
   ASSERT_EQ(truncate(TestPath().c_str(), 8 + header.size() + size - 1), 0);
   EXPECT_EQ(ReadSafetensorsShapes(TestPath()).status().code(),
             absl::StatusCode::kInvalidArgument);
-  ASSERT_EQ(truncate(TestPath().c_str(), 0), 0);  // Frees the used blocks.
+  ASSERT_EQ(truncate(TestPath().c_str(), 0), 0);  // Frees its disk blocks.
 }
 
 TEST(SafetensorsTest, WhatHappensToTheFileLaterChangesNothing) {

@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Tensors for a StateDict, with the memory that they view.
+// Contains tensors for a StateDict, and the memory to which they refer.
 class Checkpoint {
  public:
   template <typename T>

@@ -130,7 +130,7 @@ TEST(WeightShapesTest, OfVMambaUnderOtherNames) {
 TEST(WeightShapesTest, OtherVMambasAreRefusedByATensor) {
   struct Case {
     const char* key;
-    std::vector<int64_t> shape;  // Empty if the tensor is missing.
+    std::vector<int64_t> shape;  // Empty if missing.
     const char* message;
   };
   const std::string block = "layers.0.blocks.0.";
@@ -224,8 +224,8 @@ TEST(WeightShapesTest, AnImpossibleShapeIsNamed) {
             "roi_head.bbox_head.0.fc_reg.weight: missing");
 }
 
-// Returns the tensors that determine the structure of a classifier with these
-// depths.
+// Returns tensors from which the structure of a classifier with these depths
+// follows.
 Tensors Classifier(const std::vector<int>& depths) {
   Tensors tensors = {
       {"model.patch_embed.conv_down.0.weight",
@@ -254,7 +254,7 @@ TEST(ClassifierShapesTest, OfAHybridClassifier) {
   EXPECT_TRUE(shapes->attention);
   EXPECT_FALSE(shapes->layer_scale);
   EXPECT_FALSE(shapes->learnable_tokens);
-  // A factor in stages 1 and 2 is another parameter.
+  // A layer scale in stages 1 and 2 must not matter.
   tensors["model.levels.0.blocks.0.gamma_1"] = {DType::kF32, {80}, {}};
   EXPECT_FALSE(ReadClassifierShapes(tensors)->layer_scale);
   tensors["model.levels.2.blocks.0.gamma_1"] = {DType::kF32, {320}, {}};

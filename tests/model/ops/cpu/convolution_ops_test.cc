@@ -47,7 +47,7 @@ TEST(GemmConvTest, IsLibtorchsWithTheSameBitsOnAnyThreads) {
   at::set_num_threads(threads);
 }
 
-// The threads divide the outputs if there are few pixels.
+// If there are few pixels, the threads divide the outputs.
 TEST(GemmConvTest, FewPixelsHaveTheSameBitsOnAnyThreads) {
   const int threads = at::get_num_threads();
   const at::Tensor x = Map(1, 32, 9, 9);
@@ -102,7 +102,8 @@ TEST(DepthwiseConvTest, IsLibtorchsWithTheSameBitsOnAnyThreads) {
   at::set_num_threads(threads);
 }
 
-// The threads divide windows, heads and, if there are many, queries.
+// The threads divide windows and heads. If there are many queries, they divide
+// these, too.
 TEST(AttentionTest, IsLibtorchsWithTheSameBitsOnAnyThreads) {
   const int threads = at::get_num_threads();
   for (const auto& [sequences, tokens, queries] :

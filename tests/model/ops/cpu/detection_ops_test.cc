@@ -35,7 +35,7 @@ class RoiAlignOpTest : public testing::Test {
 
   const Fixture fixture_{"roi_extractor"};
   std::vector<at::Tensor> maps_;
-  // Without the image index. Rows are 5 values apart.
+  // The boxes without the image's index. Their rows are 5 values apart.
   const at::Tensor rois_ = fixture_["extract.rois"].narrow(1, 1, 4);
 };
 

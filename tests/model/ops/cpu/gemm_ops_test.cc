@@ -30,7 +30,7 @@ at::Tensor Multiply(const at::Tensor& x, const at::Tensor& weight,
   return y;
 }
 
-// The threads share outputs or rows.
+// The threads divide the outputs or the rows.
 TEST(ProductTest, HasTheSameBitsOnAnyThreads) {
   const int threads = at::get_num_threads();
   for (const auto& [rows, out] : {std::pair(300, 20), {51, 1000}, {3, 70}}) {
@@ -57,7 +57,7 @@ TEST(ProductTest, ReadsAndWritesRowsOfWiderTensors) {
   ops::Gemm(half, ops::PackGemm(w), {}, GemmOutput::kSet,
             wide.narrow(1, 16, 48));
   EXPECT_TRUE(at::equal(wide.narrow(1, 16, 48), expected));
-  // The columns may also be far apart.
+  // The columns of x may also be far apart.
   EXPECT_TRUE(at::equal(Multiply(half.t().contiguous().t(), w, {}), expected));
 }
 
@@ -68,8 +68,8 @@ TEST(ProductTest, Adds) {
   EXPECT_TRUE(at::equal(y, before + Multiply(x, w, {})));
 }
 
-// Rounding before or inside the product, and after or inside it, must be the
-// same.
+// It must not matter whether values are rounded before or in the product, and
+// in or after it.
 TEST(ProductTest, TakesAndReturnsBf16WithTheBitsOfFp32) {
   const at::Tensor x = Values("x", 51, 640), w = Values("w", 100, 640);
   const at::Tensor bias = Values("bias", 1, 100).view({100});

@@ -28,7 +28,7 @@ class ReferenceRoiAlignTest : public testing::Test {
 
   const Fixture fixture_{"roi_extractor"};
   std::vector<at::Tensor> maps_;
-  // Without the image index.
+  // The boxes without the image's index.
   const at::Tensor rois_ = fixture_["extract.rois"].narrow(1, 1, 4);
 };
 
@@ -63,7 +63,8 @@ TEST(ReferenceNmsTest, KeepsTheBoxes) {
                         fixture["plain.keep_0.5"].narrow(0, 0, 20)));
 }
 
-// The shift of the boxes is rounded to fp32, which decides borderline cases.
+// The shifted boxes are rounded to fp32. In some cases, this decides which
+// boxes remain.
 TEST(ReferenceNmsTest, RoundsTheShiftOfGroups) {
   const Fixture fixture("nms");
   EXPECT_TRUE(at::equal(
