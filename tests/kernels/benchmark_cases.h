@@ -14,8 +14,8 @@ namespace sfmamba::kernels {
 
 constexpr int kDense = 0;  // The padding of a Matrix as in a model.
 
-// The machine is rarely idle, so the minimum of several runs is the kernel's
-// time.
+// Repeats a benchmark five times and reports the minimum, because the machine
+// is rarely idle.
 inline void LeastOfFive(benchmark::internal::Benchmark* benchmark) {
   benchmark->Repetitions(5)
       ->ComputeStatistics("min",
@@ -27,15 +27,15 @@ inline void LeastOfFive(benchmark::internal::Benchmark* benchmark) {
       ->ReportAggregatesOnly();
 }
 
-// Adds a benchmark for each instruction set of this CPU, with the minimum of
-// five runs.
+// Adds a case for each instruction set of this CPU. Each case reports the
+// minimum of five runs.
 inline void IsaCases(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgName("isa")->Unit(benchmark::kMillisecond);
   for (CpuIsa isa : SupportedCpuIsas()) benchmark->Arg(static_cast<int>(isa));
   LeastOfFive(benchmark);
 }
 
-// Adds a benchmark for each instruction set of this CPU, for stages 3 and 4 of
+// Adds a case for each instruction set of this CPU, for stages 3 and 4 of
 // SF-Mamba T, S and B at 224 x 224 pixels, with batches of 1 and 8. The stages
 // have 196 and 49 tokens plus two auxiliary ones. kWidth is the ratio of the
 // kernel's channels to the scan's channels (C/2).
@@ -55,7 +55,7 @@ void StageCases(benchmark::internal::Benchmark* benchmark) {
   LeastOfFive(benchmark);
 }
 
-// The activations of a stage's case, stored as in a model.
+// The activations of one of StageCases(), stored as in a model.
 template <typename T>
 struct StageTokens {
   explicit StageTokens(const benchmark::State& state)
@@ -71,11 +71,11 @@ struct StageTokens {
   int channels;
   PackedSequences sequences;
   Matrix<T> x;  // [tokens, channels], random
-  Matrix<T> y;  // Same shape as x, for the output.
+  Matrix<T> y;  // The output, with the same shape as x.
 };
 
 // Times kernel(isa) with the case's instruction set and labels the case with
-// it.
+// this instruction set.
 template <typename Kernel>
 void Time(benchmark::State& state, Kernel kernel) {
   const CpuIsa isa = static_cast<CpuIsa>(state.range(0));
@@ -83,7 +83,7 @@ void Time(benchmark::State& state, Kernel kernel) {
   state.SetLabel(CpuIsaName(isa));
 }
 
-// Times a stage's case and reports the nanoseconds of one core per (token,
+// Times one of StageCases() and reports the nanoseconds of one core per (token,
 // channel).
 template <typename Kernel>
 void TimePerValue(benchmark::State& state, Kernel kernel) {

@@ -40,7 +40,7 @@ struct AlignedAllocator {
   static constexpr std::align_val_t kAlignment{64};
 };
 
-// A [rows, columns] matrix between guards of NaN before, after and between its
+// A [rows, columns] matrix with guards of NaN before, after and between its
 // rows. If a kernel reads a guard, its result shows it. If a kernel writes one,
 // GuardsIntact() fails.
 template <typename T>
@@ -115,7 +115,8 @@ class Matrix {
   std::vector<T, AlignedAllocator<T>> values_;
 };
 
-// The largest relative change by rounding to T. 0 if it does not matter.
+// The largest relative change by rounding to T, or 0 if this change does not
+// matter.
 template <typename T>
 constexpr double kUnit = 0;
 template <>
@@ -123,8 +124,9 @@ constexpr double kUnit<BFloat16> = 1.0 / 256;
 template <>
 constexpr double kUnit<Float16> = 1.0 / 2048;
 
-// Expects `actual` within `scaled` of the largest expected magnitude. BFloat16
-// and Float16 may differ by their rounding in addition.
+// Expects that `actual` differs from `expected` by at most `scaled` times the
+// largest expected magnitude. BFloat16 and Float16 may differ by their rounding
+// in addition.
 template <typename T>
 void ExpectClose(const Matrix<T>& actual, const Matrix<double>& expected,
                  double scaled) {
@@ -139,7 +141,7 @@ void ExpectClose(const Matrix<T>& actual, const Matrix<double>& expected,
     for (int c = 0; c < expected.columns(); ++c) {
       const double want = expected.at(i, c);
       const double error = std::abs(static_cast<float>(actual.at(i, c)) - want);
-      // This form also fails for NaN.
+      // This form of the comparison is also true for NaN.
       if (!(error <= scaled * largest + relative * std::abs(want))) {
         ADD_FAILURE() << "row " << i << " column " << c << ": got "
                       << static_cast<float>(actual.at(i, c)) << ", expected "

@@ -10,8 +10,8 @@ namespace {
 
 TEST(BFloat16Test, RoundsToNearestEven) {
   EXPECT_EQ(BFloat16(1.0f).bits, 0x3f80);
-  EXPECT_EQ(BFloat16(1.0f + 1.0f / 256).bits, 0x3f80);     // Tie, to even.
-  EXPECT_EQ(BFloat16(1.0f + 3.0f / 256).bits, 0x3f82);     // Tie, to even.
+  EXPECT_EQ(BFloat16(1.0f + 1.0f / 256).bits, 0x3f80);  // A tie rounds to even.
+  EXPECT_EQ(BFloat16(1.0f + 3.0f / 256).bits, 0x3f82);  // A tie rounds to even.
   EXPECT_EQ(BFloat16(1.0f + 1.0001f / 256).bits, 0x3f81);  // Above the tie.
   EXPECT_EQ(BFloat16(-1.0f - 1.0001f / 256).bits, 0xbf81);
   EXPECT_EQ(BFloat16(std::numeric_limits<float>::max()).bits, 0x7f80);

@@ -25,7 +25,7 @@ KERNELS = HERE.parents[2] / 'kernels'
 REGISTERS = HERE / 'register_budgets.txt'
 INSTRUCTIONS = HERE / 'scan_instructions.txt'
 
-# Allowed bytes of stack per kernel, and the reason: {'file: Kernel<...>': (64, '')}.
+# The allowed bytes of stack per kernel, and the reason: {'file: Kernel<...>': (64, '')}.
 STACKS = {}
 
 # Only these scan kernels are disassembled, because each takes seconds.
@@ -160,7 +160,7 @@ class ScanInstructionsTest(unittest.TestCase):
         """Expects states + 2 special functions for each token and channel written."""
         seen = 0
         for (name, arch), counts in self.found.items():
-            # LaneKernel<type, states, lanes per channel, channels per thread>.
+            # The parts of LaneKernel<type, states, lanes per channel, channels per thread>.
             lane = re.search(r'\bLaneKernel<\w+, (\d+), (\d+), (\d+)>', name)
             if not lane:
                 continue
@@ -194,7 +194,9 @@ class PixelConvolutionTest(unittest.TestCase):
         cls.text = sass.disassemble(cuobjdump.resolve(), object_file, '90')
 
     def test_multiply_adds_fill_the_hottest_loop(self):
-        """Expects a ninth of the products of 27 taps, 8 pixels and 8 channels in one iteration."""
+        """Expects that one iteration computes a ninth of the products of 27 taps, 8 pixels and 8
+        channels.
+        """
         found = sass.count(self.text, work=('FFMA',))
         self.assertEqual(len(found), 3)
         for (name, _), counts in found.items():

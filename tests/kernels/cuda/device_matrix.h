@@ -54,7 +54,8 @@ class DeviceMatrix {
   }
 
  private:
-  // Keeps the alignment of an allocation.
+  // The values before and after the matrix. Their size keeps the alignment of
+  // the allocation.
   static constexpr int kMargin = 64;
 
   static std::vector<T> WithMargins(const Matrix<T>& matrix) {

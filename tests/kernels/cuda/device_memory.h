@@ -12,13 +12,15 @@ namespace sfmamba::kernels {
 // The device for tests of CUDA kernels. There are two implementations: one on
 // the host emulator, and one on a GPU (in //tests/gpu:suite).
 
-// True on the emulator, which is slow, so shapes must be small.
+// Returns true on the emulator. It is slow, so shapes must be small there.
 bool Emulated();
 
-// False without a GPU. The tests are skipped then.
+// Returns false if there is neither a GPU nor the emulator. The tests are then
+// skipped.
 bool HasDevice();
 
-// Returns a stream of the device, always the same one. Null on the emulator.
+// Returns a stream of the device, always the same one. On the emulator, returns
+// null.
 CudaStream TestStream();
 
 // Waits for TestStream(). Fails the test if a kernel failed.
@@ -59,7 +61,7 @@ class DeviceArray {
     return values;
   }
 
-  // Whether all writes stayed inside the array.
+  // Returns true if all writes stayed inside the array.
   bool GuardsIntact() const {
     WaitForDevice();
     std::vector<uint8_t> all(2 * kGuard + bytes());

@@ -7,8 +7,8 @@ namespace {
 constexpr int kThreads = 64;
 constexpr unsigned kAll = 0xffffffff;
 
-// A block sums one row. Each warp sums by shuffles, and the first warp adds the
-// sums.
+// Sums one row per block. Each warp sums by shuffles, and the first warp adds
+// these sums.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     RowSums(const T* __restrict__ x, int columns, float* __restrict__ sums) {

@@ -6,9 +6,9 @@
 
 namespace sfmamba::kernels {
 
-// sums[r] = sum over c of x[r * columns + c], in float. This small kernel tests
-// the build and the emulator with the features of larger kernels. T is float,
-// BFloat16 or Float16.
+// Computes sums[r], the sum over c of x[r * columns + c], in float. This small
+// kernel tests the build and the emulator with the features of larger kernels.
+// T is float, BFloat16 or Float16.
 template <typename T>
 absl::Status RowSumsCuda(const T* x, int rows, int columns, float* sums,
                          CudaStream stream);

@@ -19,7 +19,7 @@ import sys
 
 import ptxas
 
-Counts = collections.Counter  # Of opcodes without modifiers. 'all' is their sum.
+Counts = collections.Counter  # Counts opcodes without modifiers. 'all' is their sum.
 
 EXPONENTIALS = ('MUFU.EX2', 'MUFU.LG2')  # Includes logarithms.
 
@@ -35,7 +35,7 @@ class Block:
     def __init__(self):
         self.counts = Counts()
         self.work = 0
-        self.next = []  # The addresses that may follow.
+        self.next = []  # The addresses of the blocks that may follow.
 
     def add(self, opcode: str, rest: str, work: tuple[str, ...]):
         self.counts[opcode] += 1
@@ -62,7 +62,7 @@ def blocks(instructions: list[re.Match], work=EXPONENTIALS) -> dict[int, Block]:
     addresses = [int(each['address'], 16) for each in instructions]
     known = set(addresses)
     starts = {addresses[0]}
-    ends = {}  # Where an instruction may lead if not only to the next one.
+    ends = {}  # Maps an address to where it may lead, if not only to the next one.
     for i, each in enumerate(instructions):
         following = addresses[i + 1:i + 2]
         opcode, rest = each['opcode'], each['rest']
@@ -92,7 +92,8 @@ def blocks(instructions: list[re.Match], work=EXPONENTIALS) -> dict[int, Block]:
 
 
 def loops(graph: dict[int, Block]) -> list[tuple[int, set[int]]]:
-    """Returns (head, members) for each backward branch. Members lead from head to branch."""
+    """Returns (head, members) for each backward branch. Members lie on a path from head to branch.
+    """
     before = collections.defaultdict(list)
     for address, block in graph.items():
         for after in block.next:
@@ -113,7 +114,7 @@ def loops(graph: dict[int, Block]) -> list[tuple[int, set[int]]]:
 
 
 def iteration(graph: dict[int, Block], head: int, members: set[int]):
-    """Returns (work, counts) of the best path from head to head, with inner loops counted once."""
+    """Returns (work, counts) of the best path from head to head. It counts inner loops once."""
     best = {head: (graph[head].work, graph[head].counts)}
     closing = []
     for address in sorted(members):  # Addresses rise, except for branches back.
@@ -137,7 +138,7 @@ def _rank(way):
 
 
 def hottest_loop(instructions: list[re.Match], work=EXPONENTIALS) -> Counts:
-    """Returns the counts of the hottest loop, empty if no loop does any work.
+    """Returns the counts of the hottest loop, or empty counts if no loop does any work.
 
     An instruction is work if its name begins with an element of `work`.
     """

@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kSide = 28, kCount = 100, kHeight = 384, kWidth = 640;
 
-// Pastes 100 masks with boxes of all sizes into a picture of 640 x 384.
+// Times the pasting of 100 masks with boxes of all sizes into a picture of 640
+// x 384.
 void MaskPaste(benchmark::State& state) {
   std::mt19937 random(1);
   std::uniform_real_distribution<float> uniform(0, 1);

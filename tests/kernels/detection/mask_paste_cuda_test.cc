@@ -150,8 +150,8 @@ TEST_F(MaskPasteCudaTest, SetsThePixelsOfTheScalarLoop) {
   EXPECT_EQ(Paste(instances, picture), Paste(instances, picture));
 }
 
-// The values are near the threshold, so that rounding decides. There are also
-// stripes with pixel centres between them.
+// The masks' values are near the threshold, so rounding decides. Some boxes
+// place pixel centres between the values of stripes.
 TEST_F(MaskPasteCudaTest, RoundsAsTheScalarLoopDoes) {
   std::mt19937 random(1);
   std::uniform_int_distribution<int> step(-2, 2);

@@ -18,8 +18,8 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 class MaskRunsTest : public testing::TestWithParam<CpuIsa> {
  protected:
-  // Finds the runs of all lines, a few lines at a time. Expects them to be the
-  // pixels that MaskPaste sets.
+  // Finds the runs of all lines, a few lines at a time, and expects that they
+  // consist of the pixels that MaskPaste sets.
   void ExpectPasted(MaskRunsArgs args, int height, int width) const {
     args.area = MaskArea(args.x1, args.y1, args.x2, args.y2, height, width);
     std::vector<uint8_t> pasted(size_t{1} * args.area.width() *
@@ -119,7 +119,7 @@ TEST_P(MaskRunsTest, AreThePastedPixelsOfNoise) {
   }
 }
 
-// Interpolation of these values often gives exactly the threshold.
+// Interpolating these values often gives exactly the threshold.
 TEST_P(MaskRunsTest, AreThePastedPixelsOfPlateaus) {
   std::mt19937 random(2);
   for (const int side : {1, 2, 5, 28}) {

@@ -11,9 +11,9 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Boxes like those of a region proposal network for an 800 x 1333 picture. They
-// are the best 1000 boxes of each of five levels (819 of the last level),
-// crowded around 40 objects.
+// Boxes like those that a region proposal network finds in an 800 x 1333
+// picture: the best 1000 boxes of each of five levels (819 of the last level).
+// They crowd around 40 objects.
 struct Proposals {
   Proposals() {
     std::mt19937 random(1);

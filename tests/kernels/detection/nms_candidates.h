@@ -14,10 +14,10 @@ namespace sfmamba::kernels {
 inline constexpr int kAll = 1
                             << 30;  // Keeps all boxes that are not suppressed.
 
-// The boxes of one image.
+// The boxes of one image, with their scores and groups.
 struct Candidates {
   std::vector<float> boxes, scores;
-  std::vector<int32_t> groups;  // May be empty for a single group.
+  std::vector<int32_t> groups;  // Empty if there is only one group.
 
   int count() const { return static_cast<int>(scores.size()); }
 
@@ -59,7 +59,8 @@ inline Candidates FromFixture(const Fixture& fixture,
   return candidates;
 }
 
-// Returns boxes that crowd in a square, in `num_groups` groups. Scores repeat.
+// Returns boxes that crowd in a square, in `num_groups` groups. Some boxes have
+// equal scores.
 inline Candidates Crowd(int count, int num_groups, unsigned seed = 1,
                         float square = 120) {
   std::mt19937 random(seed);

@@ -20,8 +20,8 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Returns the boxes that the scalar loop keeps. The scalar loop has no absent
-// boxes.
+// Returns the boxes that the scalar loop keeps. The scalar loop does not
+// support absent boxes.
 std::vector<int32_t> Reference(const Candidates& candidates,
                                float iou_threshold, int max_kept = kAll) {
   std::vector<int32_t> kept(std::min(max_kept, candidates.count()));
@@ -29,8 +29,8 @@ std::vector<int32_t> Reference(const Candidates& candidates,
   return kept;
 }
 
-// Returns the boxes kept of each image. All images have the same number of
-// boxes.
+// Returns the boxes that the kernel keeps in each image. All images must have
+// the same number of boxes.
 std::vector<std::vector<int32_t>> KeepOfEach(
     const std::vector<Candidates>& images, float iou_threshold,
     int max_kept = kAll) {
@@ -100,7 +100,8 @@ TEST_F(NmsCudaTest, BreaksTheFixturesTies) {
             Integers(fixture["ties.keep_0.5"]));
 }
 
-// IoUs are computed after boxes are shifted by group, which rounds them.
+// Both compute IoUs after they shift the boxes by group. This shift rounds the
+// boxes.
 TEST_F(NmsCudaTest, RoundsAsTheFixturesShiftDoes) {
   const Fixture fixture("nms");
   Candidates candidates = FromFixture(fixture, "trap");
@@ -109,7 +110,7 @@ TEST_F(NmsCudaTest, RoundsAsTheFixturesShiftDoes) {
             Integers(fixture["trap.keep_reference"]));
 }
 
-// The counts reach several tiles of boxes and several shares of keys.
+// These counts fill several tiles of boxes and several shares of keys.
 TEST_F(NmsCudaTest, AgreesWithTheScalarLoop) {
   for (int count : {0, 1, 2, 31, 33, 63, 64, 65, 129, 500, 1100}) {
     for (int num_groups : {1, 5, 80}) {
@@ -138,8 +139,8 @@ TEST_F(NmsCudaTest, AgreesWithTheScalarLoopOnTheThreshold) {
   }
 }
 
-// Boxes and their left halves have IoUs of about 1/2. With that threshold, the
-// rounding of shifts and areas decides.
+// Boxes and their left halves have IoUs of about 1/2. If the threshold is 1/2,
+// the rounding of shifts and areas decides.
 TEST_F(NmsCudaTest, RoundsAsTheScalarLoopDoes) {
   std::mt19937 random(1);
   std::uniform_real_distribution<float> corner(0, 700), side(1, 60);
@@ -167,7 +168,7 @@ TEST_F(NmsCudaTest, ImagesDoNotMeet) {
   }
 }
 
-// Boxes of a group below 0 are absent, regardless of their other values.
+// Boxes whose group is below 0 are absent, regardless of their other values.
 TEST_F(NmsCudaTest, BoxesThatAreNotThereDoNotCount) {
   const Candidates present = Crowd(70, 5);
   Candidates sparse;
@@ -255,7 +256,8 @@ TEST_F(NmsCudaTest, TooManyBoxesAreRefused) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// The levels of a region proposal network, and the classes of a box head.
+// The boxes are like those of a region proposal network's levels and of a box
+// head's classes.
 TEST_F(NmsCudaTest, AgreesWithTheScalarLoopOfADetectorsSize) {
   if (Emulated()) GTEST_SKIP() << "too large for the emulator";
   for (const Candidates& candidates :

@@ -15,7 +15,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Returns the boxes kept with the vectors of `isa`.
+// Returns the boxes that the kernel keeps with the vectors of `isa`.
 std::vector<int32_t> Keep(const Candidates& candidates, float iou_threshold,
                           CpuIsa isa, int max_kept = kAll) {
   constexpr int32_t kGuard = -7;
@@ -50,7 +50,8 @@ TEST_P(NmsTest, BreaksTheFixturesTies) {
             Integers(fixture["ties.keep_0.5"]));
 }
 
-// IoUs are computed after boxes are shifted by group, which rounds them.
+// Both compute IoUs after they shift the boxes by group. This shift rounds the
+// boxes.
 TEST_P(NmsTest, RoundsAsTheFixturesShiftDoes) {
   const Fixture fixture("nms");
   Candidates candidates = FromFixture(fixture, "trap");
@@ -58,8 +59,7 @@ TEST_P(NmsTest, RoundsAsTheFixturesShiftDoes) {
   EXPECT_EQ(Keep(candidates, Number(fixture, "trap.iou_thr"), GetParam()),
             Integers(fixture["trap.keep_reference"]));
 
-  // The shift really decides, because each class alone and unshifted keeps
-  // other boxes.
+  // The shift decides here: each class alone and unshifted keeps other boxes.
   std::vector<int32_t> exact;
   for (int group :
        std::set<int>(candidates.groups.begin(), candidates.groups.end())) {
@@ -79,8 +79,8 @@ TEST_P(NmsTest, RoundsAsTheFixturesShiftDoes) {
                          Integers(fixture["trap.keep_exact_per_class"])));
 }
 
-// The boxes of `multi` in the form of a box head: a candidate for each row and
-// class whose probability exceeds the threshold.
+// Uses the boxes of `multi` as a box head does: each row and class whose
+// probability exceeds the threshold is a candidate.
 TEST_P(NmsTest, KeepsTheFixturesDetections) {
   const Fixture fixture("nms");
   const Candidates rows = FromFixture(fixture, "multi");

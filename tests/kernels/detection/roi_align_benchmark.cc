@@ -10,8 +10,9 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Regions of an 800 x 1333 picture with sides from 16 to 600 pixels, uniform in
-// their logarithm. They cover every level, most of all the finest.
+// Returns regions of an 800 x 1333 picture. Their sides are from 16 to 600
+// pixels, uniform in their logarithm. They cover every level, most of all the
+// finest.
 std::vector<float> Regions(int count) {
   std::mt19937 random(1);
   std::uniform_real_distribution<float> x(0, 1333), y(0, 800), uniform(0, 1);
@@ -29,7 +30,8 @@ std::vector<float> Regions(int count) {
   return rois;
 }
 
-// Aligns 256 channels for box heads (7 x 7 bins) or mask heads (14 x 14).
+// Times the alignment of 256 channels for box heads (7 x 7 bins) or mask heads
+// (14 x 14).
 void RoiAlign(benchmark::State& state, int num_rois, int size) {
   constexpr int kChannels = 256;
   RoiAlignArgs args{};

@@ -29,7 +29,7 @@ struct Size {
 
 const std::vector<Size> kFourSizes = {{64, 80}, {32, 40}, {16, 20}, {8, 10}};
 
-// One unit in the last place of T.
+// One unit in the last place of T, relative to the value.
 template <typename T>
 constexpr double kRounding = 0;
 template <>
@@ -45,7 +45,8 @@ std::vector<float> Flat(const Rois& rois) {
   return flat;
 }
 
-// A pyramid with strides 4, 8, ..., and the parameters for reading it.
+// The maps of a pyramid with strides 4, 8, ..., and the parameters for reading
+// them.
 template <typename T>
 struct Pyramid {
   Pyramid(const std::vector<Size>& sizes, int channels)
@@ -62,7 +63,8 @@ struct Pyramid {
 
   int64_t bins() const { return int64_t{out_height} * out_width; }
 
-  // Sets all fields except the pointers, for RoiAlignArgs and RoiAlignCudaArgs.
+  // Returns arguments with all fields set except the pointers. Args is
+  // RoiAlignArgs or RoiAlignCudaArgs.
   template <typename Args>
   Args SizesOf(const Rois& rois) const {
     Args args{};
@@ -80,8 +82,8 @@ struct Pyramid {
     return args;
   }
 
-  // Returns [rois * bins, channels]. Each array on the device begins `shift`
-  // values after an aligned address.
+  // Returns the kernel's result [rois * bins, channels]. Each array on the
+  // device begins `shift` values after an aligned address.
   Matrix<T> Align(const Rois& rois, int shift = 0) const {
     auto args = SizesOf<RoiAlignCudaArgs<T>>(rois);
     std::deque<DeviceArray<T>> device_maps;
@@ -143,7 +145,8 @@ struct Pyramid {
   float first_scale = 0.25f;
 };
 
-// Returns regions for all levels of a picture. Some are partly outside.
+// Returns regions for all levels of a picture. Some of them are partly outside
+// the picture.
 Rois RandomRois(int count, float height = 256, float width = 320) {
   std::mt19937 random(2);
   std::uniform_real_distribution<float> x(-20, width + 10), y(-20, height + 14);
@@ -204,8 +207,8 @@ TYPED_TEST(RoiAlignCudaTest, ReadsTheLevelThatTheHostReads) {
   }
 }
 
-// The bins have whole pixels at a scale that is not exact in fp32. Rounding
-// therefore decides how many samples a bin has.
+// The sides of the bins are whole pixels, at a scale that is not exact in fp32.
+// Rounding therefore decides how many samples a bin has.
 TYPED_TEST(RoiAlignCudaTest, RoundsGridsAsTheScalarLoopDoes) {
   Pyramid<TypeParam> pyramid({{40, 50}}, 4);
   pyramid.first_scale = 1.0f / 12;

@@ -17,7 +17,8 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 using Rois = std::vector<std::vector<float>>;
 
-// A pyramid with strides 4, 8, ... between guards, and its regions' output.
+// The maps of a pyramid with strides 4, 8, ... between guards, and the output
+// of its regions.
 struct Pyramid {
   struct Size {
     int height, width;
@@ -35,7 +36,7 @@ struct Pyramid {
     for (Matrix<float>& map : maps) map.FillNormal(random, 0.5f, 1);
   }
 
-  // Returns a row per bin.
+  // Returns the kernel's result, with a row per bin.
   Matrix<float> Align(const Rois& rois, CpuIsa isa) const {
     std::vector<float> flat;
     for (const std::vector<float>& roi : rois) {
@@ -68,8 +69,8 @@ struct Pyramid {
   int out_height = 7, out_width = 7, sampling_ratio = 0;
 };
 
-// Returns regions for all levels of a 256 x 320 picture. Some are partly
-// outside.
+// Returns regions for all levels of a 256 x 320 picture. Some of them are
+// partly outside the picture.
 Rois RandomRois(int count) {
   std::mt19937 random(2);
   std::uniform_real_distribution<float> x(-20, 330), y(-20, 270);
@@ -213,7 +214,8 @@ TEST_P(RoiAlignTest, ReadsALinearMapAtTheBinsCentres) {
   const Matrix<float> out = pyramid.Align({{20, 10, 104, 66}}, GetParam());
   for (int row = 0; row < 7; ++row) {
     for (int column = 0; column < 7; ++column) {
-      // 84 x 56 pixels are 21 x 14 pixels of the map, in bins of 3 x 2.
+      // The region of 84 x 56 pixels has 21 x 14 pixels of the map, in bins of
+      // 3 x 2.
       EXPECT_NEAR(out.at(row * 7 + column, 0), 5 - 0.5 + 3 * column + 1.5,
                   1e-4);
       EXPECT_NEAR(out.at(row * 7 + column, 1), 2.5 - 0.5 + 2 * row + 1, 1e-4);
@@ -274,11 +276,12 @@ TEST_P(RoiAlignTest, HugeRegionsEndAndStayOnTheMap) {
   }
 }
 
-// The middle one of seven bins covers the whole map and a small margin.
+// The middle one of seven bins covers the whole map and a margin around it.
 TEST_P(RoiAlignTest, ARegionFarLargerThanTheMapCountsItsSamples) {
   Pyramid pyramid({{16, 16}}, 1);
   for (int i = 0; i < 256; ++i) pyramid.maps[0].at(i, 0) = 1;
-  // Bins have sides of 1600 map pixels. Of these, the map's 18 x 18 count.
+  // Each bin's side has 1600 map pixels. Of these, only the map's 18 x 18
+  // count.
   const float half = 3.5f * 1600 * 4;
   const Matrix<float> out =
       pyramid.Align({{32 - half, 32 - half, 32 + half, 32 + half}}, GetParam());

@@ -20,7 +20,8 @@ class Bf16RowsTest : public testing::TestWithParam<CpuIsa> {};
 INSTANTIATE_TEST_SUITE_P(Isa, Bf16RowsTest,
                          testing::ValuesIn(SupportedCpuIsas()), IsaName);
 
-// One or several blocks of inputs and rows, and panels of any width.
+// Sizes with one block or several blocks of inputs and of rows, and with panels
+// of any width.
 constexpr std::array<int, 3> kBf16Sizes[] = {
     {1, 1, 1},      {9, 33, 40},   {3, 384, 100}, {250, 7, 16},
     {130, 800, 36}, {51, 640, 64}, {3, 13000, 20}};
@@ -142,7 +143,7 @@ TEST_P(Bf16RowsTest, AreSlicedInRowsAndOutputs) {
   EXPECT_TRUE(parts == all);
 }
 
-// Rows are rounded like a product's inputs. The memory behind them must not
+// Rows are rounded like a product's inputs. The memory after them must not
 // change.
 TEST_P(Bf16RowsTest, RoundToNearest) {
   for (const int count : {0, 1, 15, 31, 32, 33, 100}) {
@@ -178,7 +179,7 @@ TEST_P(Bf16RowsTest, PackAsFloatsThatAreRounded) {
           [](BFloat16 x, BFloat16 y) { return x.bits == y.bits; });
     };
     EXPECT_TRUE(same(packed, by_rows)) << in << " " << out;
-    // The matrix is [in, out] in memory.
+    // This matrix is [in, out] in memory.
     std::vector<BFloat16> columns(PackedWeightsSize<BFloat16>(out, in));
     std::vector<BFloat16> expected = columns;
     PackWeights<BFloat16>(WeightMatrix{weights.data(), 1, weights.stride()},

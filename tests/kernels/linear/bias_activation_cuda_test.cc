@@ -41,10 +41,10 @@ double Exact(CudaActivation activation, double v) {
   return v;
 }
 
-// The memory of y.
+// The array whose memory y uses.
 enum class Target { kApart, kX, kAdd };
 
-// x [rows, channels], with an optional bias and optional values to add.
+// Random x [rows, channels], with an optional bias and optional values to add.
 template <typename T>
 struct Problem {
   Problem(int rows, int channels, int padding, bool with_bias, bool with_add)
@@ -57,7 +57,7 @@ struct Problem {
 
   bool has_add() const { return add.rows() > 0; }
 
-  // Runs on the device. Other memory must not change.
+  // Runs the kernel on the device. Expects that no other memory changes.
   Matrix<T> Run(CudaActivation activation, Target target) const {
     const DeviceMatrix<T> device_x(x), device_add(add);
     const DeviceMatrix<T> apart(Matrix<T>(x.rows(), x.columns(), 16));
@@ -147,7 +147,7 @@ TYPED_TEST(BiasActivationCudaTest, AgreesWithFp64) {
   }
 }
 
-// One row of any length, which is how a dense array is described. Also more
+// A dense array of any length is described as one row. The second part has more
 // rows than a block has threads.
 TYPED_TEST(BiasActivationCudaTest, TakesLongAndManyRows) {
   for (int count : {4099, 3 * 4096, 3 * 512}) {
@@ -166,7 +166,7 @@ TYPED_TEST(BiasActivationCudaTest, NothingToDoIsFine) {
   }
 }
 
-// Expects a value x to become y.
+// Expects that the activation maps the value x to y.
 void ExpectStays(CudaActivation activation, float x, float y) {
   const bool gelu = activation == CudaActivation::kGeluErf ||
                     activation == CudaActivation::kGeluTanh;

@@ -23,7 +23,8 @@ constexpr double kTolerance = 2e-6;  // Relative to the largest output.
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Maps stored as [count * height * width, channels].
+// Random maps, stored as [count * height * width, channels], and random
+// weights.
 template <typename T>
 struct Problem {
   Problem(int count, int height, int width, int channels, int kernel,
@@ -57,7 +58,7 @@ struct Problem {
     return args;
   }
 
-  // Runs on the device. Other memory must not change.
+  // Runs the kernel on the device. Expects that no other memory changes.
   Matrix<T> Run() const {
     const DeviceMatrix<T> device_x(x);
     const DeviceMatrix<T> y(Matrix<T>(OutputPixels(), x.columns(), 0));
@@ -128,14 +129,14 @@ TYPED_TEST(DepthwiseConvolutionCudaTest, AgreesWithTheScalarLoop) {
   }
 }
 
-// Several tiles in each direction, complete and partial ones.
+// The maps have several tiles in each direction, complete and partial ones.
 TYPED_TEST(DepthwiseConvolutionCudaTest, TakesManyTilesAndChannels) {
   Problem<TypeParam>(2, 19, 37, 132, 3, 1).ExpectAgreement();
   Problem<TypeParam>(1, 39, 35, 35, 5, 2).ExpectAgreement();
   Problem<TypeParam>(1, 2, 5, 1028, 3, 1).ExpectAgreement();
 }
 
-// More maps than a grid has blocks in one dimension.
+// There are more maps than a grid may have blocks in one dimension.
 TYPED_TEST(DepthwiseConvolutionCudaTest, TakesManyMaps) {
   Problem<TypeParam>(65537, 1, 1, 1, 3, 2).ExpectAgreement();
 }
@@ -152,7 +153,8 @@ TYPED_TEST(DepthwiseConvolutionCudaTest, AppliesBiasAndActivation) {
   }
 }
 
-// Four channels at once must agree with single channels.
+// Accesses of four channels must give the same bits as those of single
+// channels.
 TYPED_TEST(DepthwiseConvolutionCudaTest, WidthOfAccessesChangesNoBit) {
   const Problem<TypeParam> wide(1, 6, 9, 8, 5, 1);
   Problem<TypeParam> narrow(1, 6, 9, 7, 5, 1);

@@ -12,7 +12,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Maps stored as [count * height * width, channels].
+// Random maps, stored as [count * height * width, channels], and random
+// weights.
 struct Problem {
   Problem(int count, int height, int width, int channels, int kernel,
           int stride)
@@ -50,7 +51,7 @@ struct Problem {
     return y;
   }
 
-  // Returns the plain sums in double.
+  // Returns the plain sums, computed in double.
   Matrix<double> Reference() const {
     const int64_t columns = Columns();
     const int64_t rows = (args.height + args.stride - 1) / args.stride;

@@ -20,7 +20,8 @@ double Gate(GateActivation activation, double v) {
              : v / 2 * std::erfc(-v / std::sqrt(2.0));
 }
 
-// Maps stored as [count * height * width, channels].
+// Random maps, stored as [count * height * width, channels], and random
+// weights.
 template <typename T>
 struct Problem {
   Problem(int count, int height, int width, int hidden, int conv,
@@ -129,7 +130,8 @@ TEST_P(GatedConvolutionTest, PartsOfTheRowsHaveTheSameBits) {
 TEST_P(GatedConvolutionTest, ANanStaysWithThePixelsThatReadIt) {
   Problem<float> problem(3, 9, 12, 24, 16, GateActivation::kSilu);
   const Matrix<float> clean = problem.Run(GetParam());
-  // A convolved channel in row 4, column 5 of the second map.
+  // This value is in a convolved channel, in row 4 and column 5 of the second
+  // map.
   problem.x.at(108 + 4 * 12 + 5, 40) = std::numeric_limits<float>::quiet_NaN();
   const Matrix<float> dirty = problem.Run(GetParam());
   for (int64_t i = 0; i < dirty.rows(); ++i) {

@@ -15,8 +15,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Maps stored as [count * height * width, channels]. Their values fit weights
-// of type W.
+// Random maps, stored as [count * height * width, channels], and random
+// weights. The values of both are rounded to suit weights of type W.
 template <typename W = float>
 struct Problem {
   Problem(int count, int height, int width, int in, int out, int kernel,
@@ -77,7 +77,7 @@ struct Problem {
     return y;
   }
 
-  // Returns the plain sums in double.
+  // Returns the plain sums, computed in double.
   Matrix<double> Reference() const {
     const int rows = (args.height + args.stride - 1) / args.stride;
     const int columns = (args.width + args.stride - 1) / args.stride;
@@ -149,7 +149,7 @@ TEST_P(GemmConvolutionTest, OfSplitFloatsItIsThePlainSum) {
   }
 }
 
-// Covers few and many channels.
+// The cases have few and many channels.
 TEST_P(GemmConvolutionTest, InBf16ItIsThePlainSumToo) {
   for (const int in : {3, 5, 12, 40, 64}) {
     for (const int kernel : {1, 3, 5}) {
@@ -167,7 +167,7 @@ TEST_P(GemmConvolutionTest, InBf16ItIsThePlainSumToo) {
   }
 }
 
-// Activations in fp32, with inputs and outputs in bf16.
+// The activations are computed in fp32. Inputs and outputs are bf16.
 TEST_P(GemmConvolutionTest, InBf16ResultsMayBeRoundedAndInputsBeBf16) {
   for (const int in : {5, 40}) {
     for (const bool gelu : {false, true}) {
@@ -221,7 +221,7 @@ TEST_P(GemmConvolutionTest, InBf16PartsHaveTheSameBitsAndANanStays) {
   Problem<BFloat16> problem(3, 45, 31, 40, 9, 3, 2);
   problem.args.low = 0;
   const Matrix<float> whole = problem.Run(GetParam());
-  // Rows and columns 1 and 2 read row and column 3 of the second map.
+  // Output rows and columns 1 and 2 read row and column 3 of the second map.
   problem.x.at(45 * 31 + 3 * 31 + 3, 39) =
       std::numeric_limits<float>::quiet_NaN();
   const Matrix<float> dirty = problem.Run(GetParam());
@@ -244,7 +244,8 @@ TEST_P(GemmConvolutionTest, InBf16ANanOfFewChannelsStaysInItsMap) {
   for (int64_t i = 0; i < dirty.rows(); ++i) {
     EXPECT_EQ(dirty.RowEquals(i, clean, i), i / (23 * 16) != 1) << i;
   }
-  // A NaN left in the thread's scratch memory must not matter.
+  // A NaN that remains in the thread's scratch memory must not change the next
+  // result.
   Problem<BFloat16> next(1, 7, 9, 3, 9, 3, 2);
   EXPECT_TRUE(next.Run(GetParam()).RowIsFinite(4 * 5 - 1));
 }
@@ -272,7 +273,7 @@ TEST_P(GemmConvolutionTest, AddsWhatItWouldWrite) {
   }
 }
 
-// Also covers several blocks.
+// The maps also have several blocks.
 TEST_P(GemmConvolutionTest, PartsOfThePixelsHaveTheSameBits) {
   Problem<> problem(2, 45, 31, 6, 9, 3, 2);
   const Matrix<float> whole = problem.Run(GetParam());
@@ -281,7 +282,8 @@ TEST_P(GemmConvolutionTest, PartsOfThePixelsHaveTheSameBits) {
   }
 }
 
-// Computes outputs [0, 64) and then the other outputs.
+// Computes the outputs [0, 64), then the other outputs, and compares them with
+// those of one call.
 template <typename W>
 void ExpectSameBitsInParts(CpuIsa isa) {
   for (const int kernel : {1, 3}) {
@@ -313,7 +315,7 @@ TEST_P(GemmConvolutionTest, ANanStaysWithThePixelsThatReadItAndIsNotClamped) {
   problem.x.at(49 + 24, 3) = std::numeric_limits<float>::quiet_NaN();
   const Matrix<float> dirty = problem.Run(GetParam());
   for (int64_t i = 0; i < dirty.rows(); ++i) {
-    // Rows and columns 1 and 2 read row and column 3 of the second map.
+    // Output rows and columns 1 and 2 read row and column 3 of the second map.
     const int64_t row = i % 16 / 4, column = i % 4;
     const bool reads =
         i / 16 == 1 && (row == 1 || row == 2) && (column == 1 || column == 2);

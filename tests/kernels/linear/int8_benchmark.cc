@@ -15,7 +15,7 @@ namespace {
 template <typename T>
 using Aligned = std::vector<T, AlignedAllocator<T>>;
 
-// Random weights [out, in], rounded and packed.
+// Random weights [out, in], rounded to int8 and packed.
 class Weights {
  public:
   Weights(std::mt19937& random, int in, int out)
@@ -37,15 +37,15 @@ class Weights {
   std::vector<int32_t> excess_;
 };
 
-// Reports the operations of one core. A product and its addition are two
-// operations.
+// Reports the operations per second of one core. A product and its addition are
+// two operations.
 void ReportFlops(benchmark::State& state, double products) {
   state.counters["flops"] = benchmark::Counter(
       2 * products, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-// The products of SF-Mamba T's stages 3 and 4 at 224 x 224: in_proj or qkv,
-// out_proj, fc1, fc2.
+// Adds the products of SF-Mamba T's stages 3 and 4 at 224 x 224: in_proj or
+// qkv, out_proj, fc1, fc2.
 void LinearCases(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgNames({"rows", "in", "out"});
   for (int stage : {3, 4}) {
@@ -60,7 +60,7 @@ void LinearCases(benchmark::internal::Benchmark* benchmark) {
   LeastOfFive(benchmark);
 }
 
-// Includes the rounding of the rows.
+// Times a product, including the rounding of its rows.
 void Product(benchmark::State& state) {
   const int64_t rows = state.range(0);
   const int in = static_cast<int>(state.range(1));
@@ -93,7 +93,7 @@ void Product(benchmark::State& state) {
 }
 BENCHMARK(Product)->Apply(LinearCases);
 
-// The convolutions of T's stem and of its stages 1 and 2.
+// Adds the convolutions of T's stem and of its stages 1 and 2.
 void ConvolutionCases(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgNames({"side", "in", "out", "stride"});
   benchmark->Args({112, 32, 80, 2});
@@ -104,7 +104,7 @@ void ConvolutionCases(benchmark::internal::Benchmark* benchmark) {
   LeastOfFive(benchmark);
 }
 
-// Includes the rounding of the map.
+// Times a convolution, including the rounding of its map.
 void Convolution(benchmark::State& state) {
   const int side = static_cast<int>(state.range(0));
   const int in = static_cast<int>(state.range(1));

@@ -28,7 +28,7 @@ void QuantizeCpu(const QuantizeMapsArgs& args, int64_t begin, int64_t end) {
   QuantizeMapRowsCpu(args, begin, end);
 }
 
-// The kernels of an instruction set.
+// The kernels of an instruction set, and the one whose packing they read.
 struct Kernel {
   std::string name;
   CpuIsa packing;
@@ -36,7 +36,7 @@ struct Kernel {
   QuantizeMaps quantize;
 };
 
-// A convolution of random values, which are the same in each run.
+// A convolution of random values. These are the same in each run.
 class Problem {
  public:
   explicit Problem(const Shape& shape)
@@ -57,7 +57,7 @@ class Problem {
   }
 
   // Convolves with the kernels of an instruction set, first the rows up to
-  // `split`. Before that, y is 1 everywhere.
+  // `split`, then the others. y is 1 everywhere before that.
   Matrix<float> Run(const Kernel& kernel, int64_t split = 0) {
     const int depth = weights.columns();
     std::vector<int8_t> packed(
@@ -105,7 +105,7 @@ class Problem {
     return y;
   }
 
-  Matrix<float> x, weights;  // Pixels, and [out, kernel * kernel * in].
+  Matrix<float> x, weights;  // [pixels, in], [out, kernel * kernel * in].
   std::vector<float> bias;
   Int8Activation activation = Int8Activation::kNone;
   bool add = false;
@@ -115,7 +115,7 @@ class Problem {
   const Shape shape_;
 };
 
-// The kernels for this CPU.
+// Returns the kernels for this CPU.
 Kernel Best() { return {"Best", ActiveCpuIsa(), ConvolveCpu, QuantizeCpu}; }
 
 Kernel Scalar(CpuIsa packing) {
@@ -149,7 +149,7 @@ std::vector<Kernel> Kernels() {
 
 class Int8ConvolutionKernelTest : public testing::TestWithParam<Kernel> {};
 
-// The results must have the same bits.
+// The results must have the same bits as the scalar loop's.
 TEST_P(Int8ConvolutionKernelTest, EqualsTheScalarLoop) {
   for (const Shape& shape : std::vector<Shape>{{1, 1, 1, 4, 1, 3, 1},
                                                {2, 5, 17, 12, 33, 3, 1},

@@ -20,7 +20,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 template <typename T>
 using Aligned = std::vector<T, AlignedAllocator<T>>;
 
-// The kernels of an instruction set.
+// The kernels of an instruction set, and the one whose packing they read.
 struct Kernel {
   std::string name;
   CpuIsa packing;
@@ -28,7 +28,7 @@ struct Kernel {
   void (*quantize)(const QuantizeArgs&);
 };
 
-// A product of random values, which are the same in each run.
+// A product of random values. These are the same in each run.
 struct Problem {
   Problem(int64_t rows, int in, int out) : x(rows, in), weights(out, in, 0) {
     std::mt19937 random(1);
@@ -42,10 +42,10 @@ struct Problem {
   int out() const { return static_cast<int>(weights.rows()); }
 
   Matrix<float> x, weights;
-  std::vector<float> bias;  // May be empty.
+  std::vector<float> bias;  // Empty if there is none.
 };
 
-// A problem with packed weights and rounded rows.
+// A problem's weights, packed, and its rows, rounded.
 class Prepared {
  public:
   template <typename Quantize>
@@ -62,7 +62,7 @@ class Prepared {
               problem.x.stride(), values_.data(), x_scales_.data()});
   }
 
-  // Returns the product's arguments. Sets y to 1 everywhere.
+  // Sets y to 1 everywhere and returns the product's arguments.
   Int8GemmArgs Args(Matrix<float>& y) {
     for (int64_t i = 0; i < y.rows(); ++i) {
       for (int c = 0; c < y.columns(); ++c) y.at(i, c) = 1;
@@ -98,7 +98,7 @@ class Prepared {
   std::vector<float> x_scales_;
 };
 
-// Multiplies with the kernels for this CPU.
+// Multiplies with the kernels for this CPU and returns y.
 Matrix<float> Multiply(const Problem& problem, bool add = false,
                        bool gelu = false) {
   Prepared prepared(problem, ActiveCpuIsa(),
@@ -129,7 +129,7 @@ std::vector<Kernel> Kernels() {
 
 class Int8KernelTest : public testing::TestWithParam<Kernel> {};
 
-// The results must have the same bits.
+// The results must have the same bits as the scalar loop's.
 TEST_P(Int8KernelTest, EqualsTheScalarLoop) {
   for (const int rows : {1, 6, 14, 15, 50}) {
     for (const int in : {1, 3, 16, 65, 260}) {
@@ -155,7 +155,7 @@ TEST_P(Int8KernelTest, EqualsTheScalarLoop) {
   }
 }
 
-// All values are at their limits.
+// All quantized values are at their limits.
 TEST_P(Int8KernelTest, SumsDoNotOverflow) {
   constexpr int kIn = 1 << 17;
   Problem problem(1, kIn, 2);
@@ -274,7 +274,7 @@ TEST(Int8GemmTest, RowsThatAreNotFiniteStaySo) {
       }
       for (int o = 0; o < 40; ++o) {
         EXPECT_FALSE(std::isfinite(y.at(i, o))) << i;
-        // Infinity times a weight rounded to 0 is NaN.
+        // An infinity times a weight that rounds to 0 is NaN.
         if (std::isinf(y.at(i, o))) {
           EXPECT_EQ(y.at(i, o), poison * problem.weights.at(o, 66));
         }

@@ -8,7 +8,7 @@
 
 namespace sfmamba::kernels {
 
-// The AVX-VNNI kernels in the encoding of CPUs with AVX512-VNNI.
+// These are the AVX-VNNI kernels, in the encoding for CPUs with AVX512-VNNI.
 void Int8GemmVl256(const Int8GemmArgs& args);
 void QuantizeRowsVl256(const QuantizeArgs& args);
 void Int8ConvolutionVl256(const Int8ConvolutionArgs& args, int64_t begin,

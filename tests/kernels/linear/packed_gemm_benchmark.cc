@@ -10,8 +10,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The products of SF-Mamba T's stages 3 and 4 at 224 x 224: in_proj or qkv,
-// out_proj, fc1, fc2.
+// Adds the products of SF-Mamba T's stages 3 and 4 at 224 x 224: in_proj or
+// qkv, out_proj, fc1, fc2.
 void LinearCases(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgNames({"isa", "rows", "in", "out"});
   for (int stage : {3, 4}) {
@@ -28,8 +28,8 @@ void LinearCases(benchmark::internal::Benchmark* benchmark) {
   LeastOfFive(benchmark);
 }
 
-// Reports the operations of one core. A product and its addition are two
-// operations.
+// Times a product and reports the operations per second of one core. A product
+// and its addition are two operations.
 template <typename W>
 void PackedGemm(benchmark::State& state) {
   const int64_t rows = state.range(1), in = state.range(2),

@@ -60,7 +60,7 @@ TYPED_TEST(PackedGemmTest, AgreesWithFp64) {
   }
 }
 
-// Covers several blocks of rows and of inputs.
+// The sizes have several blocks of rows and of inputs.
 TYPED_TEST(PackedGemmTest, AgreesWithFp64InBlocks) {
   SKIP_IF_UNSUPPORTED();
   for (const auto& [rows, in, out] :
@@ -103,7 +103,7 @@ TYPED_TEST(PackedGemmTest, Adds) {
   }
 }
 
-// Tests every number of rows and every place among them.
+// Tests each number of rows, and each place of a row among them.
 TYPED_TEST(PackedGemmTest, ARowHasTheSameBitsBesideAnyOthers) {
   SKIP_IF_UNSUPPORTED();
   const Product<W> product(300, 500, 36);
@@ -182,7 +182,7 @@ TYPED_TEST(PackedGemmTest, TakesTheGeluOfWholeSums) {
   }
 }
 
-// The CPU's instruction rounds like the fp32 loop. Tiles round differently.
+// The CPU's instruction rounds as the fp32 loop does. Tiles round differently.
 TEST(Bf16GemmTest, TheInstructionHasTheBitsOfTheLoop) {
   if (!HasAvx512Bf16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
   if (HasAmxBf16()) GTEST_SKIP() << "products are by AMX";

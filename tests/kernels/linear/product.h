@@ -12,7 +12,8 @@
 
 namespace sfmamba::kernels {
 
-// A product of random rows with random weights of type W, the same in each run.
+// A product of random rows with random weights of type W. These are the same in
+// each run.
 template <typename W>
 struct Product {
   Product(int64_t rows, int in, int out) : x(rows, in), weights(out, in, 0) {
@@ -70,7 +71,7 @@ struct Product {
     return y;
   }
 
-  // Returns the value as the product reads it.
+  // Returns the value that the product reads, which may be rounded.
   static float Rounded(float value) {
     return std::is_same_v<W, BFloat16> ? static_cast<float>(BFloat16(value))
                                        : value;

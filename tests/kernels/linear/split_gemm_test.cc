@@ -55,7 +55,7 @@ struct Problem {
   std::vector<float> bias;
 };
 
-// The errors of a product, relative to the square root of the sum of the
+// The errors of a product, each relative to the square root of the sum of its
 // squared terms.
 struct Errors {
   double rms = 0, most = 0;
@@ -81,8 +81,8 @@ Errors ErrorsOf(const Problem& problem, const Matrix<float>& y) {
   return errors;
 }
 
-// Fills x and weights with normal random values. Each is multiplied by 2 to the
-// power of a normal value times `spread`.
+// Fills x and weights with random normal values. It multiplies each by 2 to the
+// power of another normal value times `spread`.
 void Fill(Problem& problem, float mean, float spread, unsigned seed = 1) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
@@ -130,7 +130,7 @@ TEST_F(SplitGemmTest, IsAsExactAsFloats) {
   }
 }
 
-// Each x has its own scale, and its weight has the inverse scale.
+// Each input has its own scale, and its weights have the inverse scale.
 TEST_F(SplitGemmTest, IsAsExactAtTheEndsOfTheRange) {
   Problem problem(33, 100, 40);
   Fill(problem, 0, 0);
@@ -145,7 +145,8 @@ TEST_F(SplitGemmTest, IsAsExactAtTheEndsOfTheRange) {
   EXPECT_LE(split.most, 1.5 * floats.most);
 }
 
-// A single nonzero value in each factor reveals every bit of the value.
+// Each factor has only one nonzero value, so the product reveals each bit of
+// it.
 TEST_F(SplitGemmTest, KeepsAllBitsOfValuesTimesOne) {
   for (const float value :
        {1.0f, -0x1.fffffep0f, 0x1.010102p5f, 1e-20f, 0x1p-100f, -kLargest,
@@ -173,7 +174,7 @@ TEST_F(SplitGemmTest, MissesNoMoreThanTheSmallestNormalFloat) {
   }
 }
 
-// Covers odd sizes, with one block of inputs and with several.
+// The sizes include odd ones, with one block of inputs and with several.
 TEST_F(SplitGemmTest, AgreesWithTheScalarLoop) {
   for (const int rows : {1, 16, 17, 33, 70}) {
     for (const int in : {1, 31, 33, 385}) {
@@ -188,7 +189,7 @@ TEST_F(SplitGemmTest, AgreesWithTheScalarLoop) {
   }
 }
 
-// A part that is missing or paired wrongly would change a product by at least
+// If a part was missing or paired wrongly, a product would change by at least
 // 2^-17.
 TEST_F(SplitGemmTest, AgreesWithTheScalarLoopInSingleProducts) {
   for (int i = 0; i < 50; ++i) {
@@ -199,7 +200,8 @@ TEST_F(SplitGemmTest, AgreesWithTheScalarLoopInSingleProducts) {
   }
 }
 
-// The bits must be equal, and other rows must keep their bits.
+// These rows must have the bits of the float product. The other rows must keep
+// their bits.
 TEST_F(SplitGemmTest, RowsThatAreNotFiniteComeOutAsFloatsGiveThem) {
   for (const float poison : {std::nanf(""), kInfinity, -kInfinity,
                              std::numeric_limits<float>::signaling_NaN()}) {
@@ -234,7 +236,8 @@ TEST(SplitGemmScalarTest, InfinitiesStayInfinite) {
   EXPECT_EQ(y.at(0, 0), 0);
 }
 
-// Sums of two values near the largest one, and a product that exceeds it.
+// The cases are sums of two values near the largest one, and a product that
+// exceeds it.
 TEST_F(SplitGemmTest, WhatOverflowsIsInfinite) {
   for (const auto& [value, weight] :
        {std::pair(kLargest, 1.0f), {1e30f, -1e30f}, {-1.0f, kLargest}}) {

@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kChannels = 256;
 
-// A detector's regions for boxes and masks, and two levels of its pyramid.
+// Adds the sizes of a detector's regions for boxes and masks, and of two levels
+// of its pyramid.
 void DetectorCases(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgNames({"isa", "side", "maps", "height", "width"})
       ->Unit(benchmark::kMillisecond);
@@ -28,8 +29,9 @@ void DetectorCases(benchmark::internal::Benchmark* benchmark) {
   LeastOfFive(benchmark);
 }
 
-// Reports the operations of one core for the plain sum, where a product and its
-// addition are two. Winograd's method needs a third to a quarter of them.
+// Times a convolution and reports the operations per second of one core for the
+// plain sum. A product and its addition are two operations. Winograd's method
+// needs only a third to a quarter of them.
 void WinogradConv3x3(benchmark::State& state) {
   const int side = state.range(1), maps = state.range(2),
             height = state.range(3), width = state.range(4);

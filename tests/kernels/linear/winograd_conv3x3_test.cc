@@ -17,13 +17,15 @@ namespace {
 
 void Convolve(const WinogradConv3x3Args& args, int64_t begin, int64_t end,
               CpuIsa isa) {
-  // Filled with NaN, so that reads before a write show.
+  // The scratch memory is filled with NaN, so that a read before a write
+  // changes the result.
   std::vector<float> scratch(WinogradScratchSize(args, end - begin),
                              std::nanf(""));
   WinogradConv3x3Cpu(args, begin, end, scratch.data(), isa);
 }
 
-// Maps stored as [count * height * width, channels].
+// Random maps, stored as [count * height * width, channels], and random
+// weights.
 struct Problem {
   Problem(int side, int count, int height, int width, int in, int out)
       : side(side),
@@ -65,7 +67,7 @@ struct Problem {
     return y;
   }
 
-  // Returns the plain sum in double.
+  // Returns the plain sum of one output, computed in double.
   double Sum(int map, int row, int column, int o) const {
     double sum = bias[o];
     for (int i = 0; i < 3; ++i) {
@@ -114,7 +116,7 @@ class WinogradConv3x3Test
  protected:
   CpuIsa isa() const { return std::get<0>(GetParam()); }
   int side() const { return std::get<1>(GetParam()); }
-  // The largest error relative to the largest output.
+  // Returns the largest error allowed, relative to the largest output.
   double tolerance() const { return side() == 4 ? 1e-5 : 1e-4; }
 };
 
@@ -134,7 +136,7 @@ TEST(WinogradSideTest, IsSevenForManyTilesThatFit) {
   EXPECT_EQ(WinogradSide(50, 8, 8, 256, 256), 4);   // 7 x 7 would fill a third.
   EXPECT_EQ(WinogradSide(1, 14, 14, 256, 256), 4);  // 4 tiles.
   EXPECT_EQ(WinogradSide(1, 128, 171, 512, 512), 4);  // 81 MiB of weights.
-  EXPECT_EQ(WinogradSide(1, 0, 0, 256, 256), 4);      // An unknown size.
+  EXPECT_EQ(WinogradSide(1, 0, 0, 256, 256), 4);      // The size is unknown.
 }
 
 TEST_P(WinogradConv3x3Test, IsThePlainSum) {
@@ -183,7 +185,7 @@ TEST_P(WinogradConv3x3Test, AddsWhatItWouldWrite) {
   }
 }
 
-// There are more tiles than are computed together.
+// The maps have more tiles than the kernel computes together.
 TEST_P(WinogradConv3x3Test, SharesOfTheTilesGiveTheSameBits) {
   const Problem problem(side(), 20, 30, 18, 8, 9);
   const Matrix<float> whole = problem.Run(isa());
@@ -204,7 +206,7 @@ TEST_P(WinogradConv3x3Test, ANanStaysInItsMapAndPassesTheRelu) {
   const Matrix<float> clean = problem.Run(isa());
   for (const float value : {std::numeric_limits<float>::quiet_NaN(),
                             std::numeric_limits<float>::infinity()}) {
-    problem.x.at(49 + 24, 3) = value;  // The middle of the second map.
+    problem.x.at(49 + 24, 3) = value;  // In the middle of the second map.
     const Matrix<float> dirty = problem.Run(isa());
     for (int64_t i = 0; i < dirty.rows(); ++i) {
       if (i / 49 == 1) continue;

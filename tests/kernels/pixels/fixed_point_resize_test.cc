@@ -23,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(Isa, FixedPointResizeTest,
 std::vector<uint8_t> Bytes(size_t size, std::mt19937& random) {
   std::vector<uint8_t> bytes(size);
   for (uint8_t& byte : bytes) {
-    // Values are often at the ends of the range, where sums are largest.
+    // Many values are at the ends of the range, where sums are largest.
     const uint32_t value = random();
     byte = value % 4 == 0 ? 0 : value % 4 == 1 ? 255 : value >> 8;
   }
@@ -43,7 +43,7 @@ FixedPointTaps Taps(int outputs, int inputs, int max_count,
       const int32_t limit = 2 * kOne / count - 1;
       weight = static_cast<int32_t>(random() % (2u * limit + 1)) - limit;
     }
-    if (random() % 4 == 0) {  // The extreme weights.
+    if (random() % 4 == 0) {  // Use the extreme weights.
       std::fill(weights.begin(), weights.end(), 0);
       weights[random() % count] = random() % 2 ? 2 * kOne - 1 : 1 - 2 * kOne;
     }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kHeight = 800, kWidth = 1333, kPixels = kHeight * kWidth;
 
-// Normalizes the input of a detector.
+// Times the normalization of a detector's input.
 template <typename T, bool kChannelsLast, bool kPlanar = false>
 void ImageNormalize(benchmark::State& state) {
   const std::vector<uint8_t> rgb(3 * kPixels, 77);

@@ -35,13 +35,14 @@ Strides Pixels(int64_t count, int64_t height, int64_t width) {
   return {3 * height * width, 3 * width, 3, 1, count * 3 * height * width};
 }
 
-// Rows with a gap after each.
+// Returns strides of rows with a gap after each.
 Strides Apart(int64_t count, int64_t height, int64_t width) {
   return {3 * height * (width + 5), width + 5, 1, height * (width + 5),
           count * 3 * height * (width + 5)};
 }
 
-// A batch. Its pixels begin `skew` bytes after an aligned address.
+// A batch of random images. Its pixels begin `skew` bytes after an aligned
+// address.
 struct Batch {
   Batch(const std::vector<Size>& sizes, int height, int width, int skew)
       : sizes(sizes), height(height), width(width) {
@@ -55,7 +56,7 @@ struct Batch {
     }
   }
 
-  // Returns the pixels in their stored form, with planes for planar images.
+  // Returns the pixels as they are stored. Planar images are stored as planes.
   std::vector<uint8_t> Stored() const {
     std::vector<uint8_t> stored = rgb;
     for (size_t n = 0; n < planar.size(); ++n) {
@@ -68,7 +69,7 @@ struct Batch {
     return stored;
   }
 
-  // Writes into a copy of `y`.
+  // Runs the kernel on a copy of `y` and returns this copy.
   template <typename T>
   std::vector<T> Run(const Strides& strides, const std::vector<T>& y) const {
     const DeviceArray<uint8_t> device_rgb(Stored()), device_planar(planar);
@@ -151,7 +152,8 @@ TYPED_TEST(ImageNormalizeCudaTest, HasTheCpusBitsInEveryLayout) {
   }
 }
 
-// Rows are whole vectors, but the second image begins between two vectors.
+// Returns strides of rows that are whole vectors. The second image begins
+// between two vectors.
 Strides ImagesApart(int64_t count, int64_t height, int64_t width) {
   Strides strides = Planes(count, height, width);
   strides.image += 1;
@@ -159,7 +161,8 @@ Strides ImagesApart(int64_t count, int64_t height, int64_t width) {
   return strides;
 }
 
-// Rows are whole vectors, but the second channel begins between two vectors.
+// Returns strides of rows that are whole vectors. The second channel begins
+// between two vectors.
 Strides PlanesApart(int64_t count, int64_t height, int64_t width) {
   Strides strides = Planes(count, height, width);
   strides.channel += 1;

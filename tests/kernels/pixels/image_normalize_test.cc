@@ -24,7 +24,7 @@ std::vector<uint8_t> EveryByteInEveryChannel() {
   return rgb;
 }
 
-// Computes the three operations of the definition, each rounded to fp32.
+// Computes the three operations of the definition. Each one rounds to fp32.
 float Expected(uint8_t value, int c) {
   volatile float scaled = static_cast<float>(value) / 255.0f;
   volatile float centred = scaled - kMean[c];
@@ -69,7 +69,7 @@ TEST(ImageNormalizeTest, PlanesHaveTheBitsOfPixels) {
   EXPECT_EQ(y, expected);
 }
 
-// Guards separate rows and planes, like padding in a batch.
+// Guards separate rows and planes, as padding does in a batch.
 TEST(ImageNormalizeTest, WritesNothingElse) {
   constexpr int kHeight = 4, kWidth = 5;
   std::vector<uint8_t> rgb(3 * kHeight * kWidth);

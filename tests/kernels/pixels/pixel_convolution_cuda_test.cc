@@ -36,7 +36,7 @@ std::vector<float> Normalized(const std::vector<uint8_t>& rgb) {
   return values;
 }
 
-// Random images and weights.
+// Random images and weights of a convolution.
 struct Problem {
   Problem(const std::vector<Size>& sizes, Size place, int channels)
       : sizes(sizes), place(place), channels(channels) {
@@ -51,10 +51,10 @@ struct Problem {
 
   int out_height() const { return (place.height + 1) / 2; }
   int out_width() const { return (place.width + 1) / 2; }
-  // Returns the output pixels of one image.
+  // Returns the number of output pixels of one image.
   int pixels() const { return out_height() * out_width(); }
 
-  // Returns a row per output pixel.
+  // Returns the kernel's result, with a row per output pixel.
   template <typename T>
   Matrix<T> Run() const {
     std::vector<uint8_t> rgb;
@@ -132,7 +132,8 @@ struct Problem {
   std::vector<float> bias;
 };
 
-// Runs the kernel twice and expects the same bits.
+// Runs the kernel twice. Expects the reference's values and the same bits both
+// times.
 template <typename T>
 void ExpectAgreement(const Problem& problem) {
   SCOPED_TRACE(testing::Message()

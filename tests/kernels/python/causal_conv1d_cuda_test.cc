@@ -14,7 +14,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Two images of one problem on the device. They share weights.
+// A problem's inputs for two images on the device. The images share the
+// weights.
 template <typename T>
 class DeviceConv {
  public:
@@ -147,7 +148,8 @@ void ExpectScalarLoops(const CausalConvShape& shape, Layout layout,
   }
 }
 
-// Fewer tokens than taps, periods of one token, and more tokens than threads.
+// Some have fewer tokens than taps, periods of one token, or more tokens than
+// threads.
 const CausalConvShape kConvolutions[] = {
     {1, 1, 3, 1}, {5, 4, 3, 50}, {3, 3, 33, 7}, {4, 8, 150, 40}, {2, 4, 0, 5}};
 

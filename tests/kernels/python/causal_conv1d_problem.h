@@ -94,7 +94,8 @@ struct CausalConvProblem {
   }
 
   CausalConvShape shape;
-  bool bare = false;  // Without SiLU, initial tokens, runs and bias.
+  // If true, there are no SiLU, initial tokens, runs or bias.
+  bool bare = false;
   std::vector<T> x, dout, initial;
   std::vector<Real> weight, bias;
   std::vector<int32_t> run;

@@ -19,7 +19,8 @@ namespace {
 template <typename T>
 using Parts = std::vector<std::vector<T>>;
 
-// One scan for each image and group. A, D and the bias belong to the group.
+// One scan for each image and group. A, D and the bias belong to the group, so
+// its scans share them.
 template <typename T>
 class BatchProblem {
  public:
@@ -41,7 +42,7 @@ class BatchProblem {
     }
   }
 
-  // Returns one member of all scans.
+  // Returns one member of each scan.
   template <typename U>
   Parts<U> All(std::vector<U> Scan::*member) const {
     Parts<U> parts;
@@ -105,7 +106,7 @@ class DeviceScan {
     return args;
   }
 
-  // Returns the outputs and the last states of each scan.
+  // Returns the outputs, then the last states, of each scan.
   Parts<double> Forward() const {
     const DeviceBatch<T> out = Batch(problem_.All(&Scan::u));
     const DeviceArray<Real> last(dlast_.size());
@@ -119,7 +120,8 @@ class DeviceScan {
     return results;
   }
 
-  // Returns each gradient of ChannelScanProblem::Gradient() for all scans.
+  // Returns the gradients that ChannelScanProblem::Gradient() returns, each for
+  // all scans.
   std::vector<Parts<double>> Gradient() const {
     const BatchScanArgs<T> args = Args();
     const size_t count = problem_.scans.size(), rows = D_.size();
@@ -170,7 +172,7 @@ class DeviceScan {
     }
   }
 
-  // Appends an equal part of `values` to each part of `to`.
+  // Cuts `values` into equal parts and appends one to each part of `to`.
   static void AppendSlices(const std::vector<Real>& values, Parts<double>* to) {
     const size_t each = values.size() / to->size();
     for (size_t i = 0; i < values.size(); ++i) {
@@ -178,7 +180,7 @@ class DeviceScan {
     }
   }
 
-  // Returns the sums over the ranges of `values` [scans, ranges, values].
+  // Returns the sums of `values` [scans, ranges, values] over the ranges.
   std::vector<Real> OverRanges(const std::vector<Real>& values,
                                size_t ranges) const {
     const size_t each = problem_.scans[0].B.size();
@@ -218,7 +220,7 @@ void ExpectScalarLoops(const ChannelScanShape& shape, Layout layout,
   }
 }
 
-// Odd sizes, partial tiles, and blocks of one channel and of several.
+// Odd sizes, partial tiles, and sizes whose blocks have one channel or several.
 const ChannelScanShape kScans[] = {{1, 1, 1, kWhole},   {5, 3, 7, 2},
                                    {17, 8, 33, kWhole}, {9, 16, 40, 16},
                                    {6, 32, 35, 17},     {61, 1, 18, kWhole},
@@ -246,7 +248,7 @@ TEST_F(ChannelScanCudaTest, WhatIsOptionalMayBeMissing) {
   ExpectScalarLoops<double>({5, 6, 20, 7}, Layout::kRows, 1e-12, true);
 }
 
-// Whether two results have the same bits.
+// Returns true if two results have the same bits.
 bool Equal(double a, double b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
 TEST_F(ChannelScanCudaTest, TwoRunsGiveTheSameBits) {
@@ -260,7 +262,8 @@ TEST_F(ChannelScanCudaTest, TwoRunsGiveTheSameBits) {
   }
 }
 
-// Puts a bad value into period 20..39 of channel 3 of the second image.
+// Puts a bad value into the tokens 20..39, one period, of channel 3 of the
+// second image.
 class ChannelScanIsolationCudaTest : public DeviceTest {
  protected:
   static constexpr int kTokens = 60, kChannel = 3;
@@ -278,7 +281,7 @@ class ChannelScanIsolationCudaTest : public DeviceTest {
     const auto gradients = scan.Gradient(), expected = clean.Gradient();
     ExpectSameElsewhere(scan.Forward(), clean.Forward());
     for (int g = 0; g < 3; ++g) ExpectSameElsewhere(gradients[g], expected[g]);
-    for (int g = 6; g < 8; ++g) {  // Sums over channels.
+    for (int g = 6; g < 8; ++g) {  // These are sums over channels.
       for (size_t i = 0; i < gradients[g][0].size(); ++i) {
         EXPECT_TRUE(std::isfinite(gradients[g][0][i]));
         if (InPeriod(i % kTokens)) continue;
@@ -287,7 +290,7 @@ class ChannelScanIsolationCudaTest : public DeviceTest {
     }
   }
 
-  // Expects the same bits except in the channel's period.
+  // Expects the same bits everywhere except in the channel's period.
   static void ExpectSameElsewhere(const Parts<double>& got,
                                   const Parts<double>& expected) {
     for (int k = 0; k < 2; ++k) {

@@ -33,7 +33,7 @@ struct ChannelScanProblem {
       values->resize(count);
       for (auto& value : *values) {
         value = static_cast<std::decay_t<decltype(value)>>(
-            // Exact in bf16, so that all types get the same inputs.
+            // The value is exact in bf16, so all types get the same inputs.
             static_cast<float>(BFloat16(normal(random) + mean)));
       }
     };
@@ -135,7 +135,7 @@ struct ChannelScanProblem {
   }
 
   ChannelScanShape shape;
-  bool bare = false;  // Without z, D, bias and softplus.
+  bool bare = false;  // If true, there are no z, D, bias or softplus.
   std::vector<T> u, delta, z, dout, B, C;
   std::vector<Real> A, D, bias, dlast, scratch;
 };

@@ -18,7 +18,8 @@ TEST(ChannelScanTest, DoublesAgreeWithTheDefinition) {
     ChannelScanProblem<double> problem(shape);
     const std::vector<double> expected = ScanDefinition(problem);
     std::vector<double> got = problem.Forward(CpuIsa::kScalar);
-    got.resize(expected.size());  // Drops the last states, after the outputs.
+    // Drops the last states, which follow the outputs.
+    got.resize(expected.size());
     ExpectNear(got, expected, 1e-12);
   }
 }

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 import installed
 from sfmamba_scan import causal_conv1d_fn
 
-# Images, channels, taps, tokens.
+# Tuples of images, channels, taps and tokens.
 SHAPES = [(1, 1, 1, 1), (2, 5, 4, 3), (2, 16, 3, 33), (1, 130, 4, 65), (3, 33, 2, 31),
           (1, 20, 8, 100)]
 
@@ -62,7 +62,8 @@ class ConvCase(unittest.TestCase):
 
 
 class ConvAgreementTest(ConvCase):
-    """The caller runs it once for each instruction set."""
+    """Tests the active instruction set. The caller runs these tests once for each instruction set.
+    """
 
     def test_it_agrees_with_the_definition(self):
         for shape in SHAPES:

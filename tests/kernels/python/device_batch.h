@@ -14,7 +14,7 @@ namespace sfmamba::kernels {
 // in this order, and kTokens as [images, tokens, groups, rows].
 enum class Layout { kRows, kTokens };
 
-// A tensor with one of these layouts on the device. On the host it has a part
+// A tensor on the device in one of these layouts. On the host, it has a part
 // [rows, tokens] for each image and group, image by image.
 template <typename T>
 class DeviceBatch {
@@ -46,7 +46,7 @@ class DeviceBatch {
             groups_ * rows_};
   }
 
-  // Returns the parts.
+  // Returns the parts as they are on the device.
   std::vector<std::vector<T>> ToHost() const {
     EXPECT_TRUE(values_.GuardsIntact());
     const std::vector<T> values = values_.ToHost();
@@ -60,7 +60,7 @@ class DeviceBatch {
   }
 
  private:
-  // Returns the position of value i of part k.
+  // Returns where the layout stores value i of part k.
   int64_t At(int k, int64_t i) const {
     if (layout_ == Layout::kRows) return k * rows_ * tokens_ + i;
     const int64_t row = i / tokens_, token = i % tokens_;

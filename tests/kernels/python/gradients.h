@@ -11,7 +11,8 @@
 
 namespace sfmamba::kernels {
 
-// Expects values within `tolerance` of the largest expected value.
+// Expects that the values differ by at most `tolerance` times the largest
+// expected value.
 inline void ExpectNear(const std::vector<double>& got,
                        const std::vector<double>& expected, double tolerance) {
   ASSERT_EQ(got.size(), expected.size());
@@ -45,7 +46,8 @@ void ExpectFiniteDifferences(Problem* problem,
   }
 }
 
-// Compares each instruction set with doubles, forward and backward.
+// Expects that each instruction set agrees with the result in double, forward
+// and backward.
 template <typename Exact, typename Problem, typename Shape>
 void ExpectAgreement(const Shape& shape, double tolerance) {
   Exact exact(shape);

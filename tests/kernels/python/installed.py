@@ -38,7 +38,7 @@ sys.path.insert(0, SITE)
 
 
 def run(*command, **environment):
-    """Runs Python with the package on its path, and returns the output."""
+    """Runs Python with the package on its path and returns the output."""
     here = str(pathlib.Path(__file__).parent)
     result = subprocess.run([sys.executable, '-B', *command], capture_output=True, text=True,
                             check=False, cwd=here,

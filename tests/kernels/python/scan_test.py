@@ -8,7 +8,8 @@ import torch
 import installed
 from sfmamba_scan import selective_scan_fn, selective_scan_ref
 
-# Images, channels, states, tokens and groups: odd ones, single ones and whole tiles.
+# Tuples of images, channels, states, tokens and groups. They include odd numbers, ones and whole
+# tiles.
 SHAPES = [(1, 1, 1, 1, 1), (2, 5, 3, 7, 1), (2, 16, 8, 33, 1), (1, 17, 16, 64, 1),
           (2, 12, 5, 40, 3), (1, 130, 8, 65, 1), (3, 33, 9, 31, 1), (1, 32, 4, 97, 2)]
 
@@ -43,7 +44,8 @@ def run(function, args, **options):
 
 class ScanCase(unittest.TestCase):
     def assertAgree(self, got, expected, tolerance):
-        """Allows an error of `tolerance` times the largest expected value of each tensor."""
+        """Expects that each tensor differs by at most `tolerance` times its largest expected value.
+        """
         self.assertEqual(got.keys(), expected.keys())
         for name, x in got.items():
             self.assertEqual(x.shape, expected[name].shape, name)
@@ -54,7 +56,8 @@ class ScanCase(unittest.TestCase):
 
 
 class AgreementTest(ScanCase):
-    """The caller runs it once for each instruction set."""
+    """Tests the active instruction set. The caller runs these tests once for each instruction set.
+    """
 
     def test_float32_agrees_with_the_definition(self):
         for shape in SHAPES:
@@ -98,7 +101,7 @@ class AgreementTest(ScanCase):
                 for key in ('y', 'du', 'ddelta', 'dz'):
                     with self.subTest(name=name, bad=bad, key=key):
                         self.assertTrue(torch.equal(got[key][~hit], expected[key][~hit]))
-                for key in ('dB', 'dC'):  # Sums over channels: only the period's.
+                for key in ('dB', 'dC'):  # Of these sums over channels, only the period's change.
                     rest = torch.cat([got[key][:1].flatten(), got[key][1, :, :20].flatten(),
                                       got[key][1, :, 40:].flatten()])
                     self.assertTrue(torch.isfinite(rest).all())
@@ -106,7 +109,7 @@ class AgreementTest(ScanCase):
 
 class ScanTest(ScanCase):
     def test_every_instruction_set_agrees_with_the_definition(self):
-        for isa in ('scalar', 'avx2', 'avx512'):  # The CPU may only have a lesser one.
+        for isa in ('scalar', 'avx2', 'avx512'):  # The CPU may support only a lesser one.
             with self.subTest(isa=isa):
                 installed.run('-m', 'unittest', 'scan_test.AgreementTest', SFMAMBA_CPU_ISA=isa)
 
@@ -120,7 +123,7 @@ class ScanTest(ScanCase):
             for softplus in (True, False):
                 for period in (None, 3):
                     args = make(shape)
-                    if not softplus:  # States that do not grow.
+                    if not softplus:  # These states do not grow.
                         args['delta_bias'] = args['delta_bias'].abs() + 3
                     args = learning(args)
                     with self.subTest(shape=shape, softplus=softplus, period=period):

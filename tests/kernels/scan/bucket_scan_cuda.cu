@@ -33,7 +33,7 @@ class BucketScan {
  public:
   static constexpr int kSpan = kThreads * kItems;
   static constexpr int kWarps = kThreads / kWarp;
-  // Each thread's items and one more value, so that threads use different
+  // Holds each thread's items and one more value, so that threads use different
   // banks.
   using Tile = simt::Shared<float, kThreads*(kItems + 1)>;
   using Totals = simt::Shared<float, 3 * kWarps>;  // One Run per warp.
@@ -80,8 +80,8 @@ class BucketScan {
     return t / kItems * (kItems + 1) + t % kItems;
   }
 
-  // Loads `count` tokens of a row, coalesced, into consecutive items of
-  // threads.
+  // Loads `count` tokens of a row with coalesced accesses, and gives each
+  // thread consecutive tokens as its items.
   __device__ __forceinline__ void Load(const T* from, int count,
                                        float (&items)[kItems]) {
     __syncthreads();
@@ -136,8 +136,8 @@ class BucketScan {
     }
   }
 
-  // Returns the state before the thread's items, which `run` describes. Carries
-  // the state on to the next span.
+  // Returns the state before the thread's items, which `run` describes, and
+  // carries the state on to the next span.
   __device__ __forceinline__ float StateBefore(Run run, int n) {
     const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
 #pragma unroll
@@ -172,7 +172,7 @@ class BucketScan {
   Carries& carries_;  // The states at the end of the last span.
 };
 
-// Blocks: x is the row, y the channel.
+// Scans one row and channel per block: x is the row, y the channel.
 template <typename T, int kThreads, int kItems>
 __global__ void __launch_bounds__(kThreads)
     BucketKernel(const BucketScanArgs<T> args) {

@@ -39,7 +39,7 @@ Matrix<T> TokenMajor(const std::vector<T>& values, int64_t all_tokens,
   return matrix;
 }
 
-// Scans `count` sequences of `length` tokens in `rows` rows.
+// Expects agreement for `count` sequences of `length` tokens in `rows` rows.
 template <typename T>
 void ExpectAgreement(int count, int length, int rows, int channels,
                      int states = 8) {

@@ -33,7 +33,7 @@ struct CrossScanProblem {
     bias = Normals(random, kDirections * channels, -4.6f, 1);
   }
 
-  // Returns y [4 * pixels, channels].
+  // Returns the kernel's result y [4 * pixels, channels].
   Matrix<float> Run(const ScanPlan& plan) const {
     const DeviceMatrix<T> device_u(u), device_dt(dt), bc(projected);
     const DeviceMatrix<float> y(
@@ -59,7 +59,7 @@ struct CrossScanProblem {
     return y.ToHost();
   }
 
-  // The definition, in fp64.
+  // Returns the result of the definition, in fp64.
   Matrix<double> Reference() const {
     Matrix<double> y(dt.rows(), dt.columns());
     const int area = height * width;
@@ -91,14 +91,15 @@ struct CrossScanProblem {
     ExpectScanned(Run(plan), Reference(), ScanTolerance(plan));
   }
 
-  static constexpr int kProjected = 3;  // Values before B, and B and C.
+  // The values before B, and those of B and of C.
+  static constexpr int kProjected = 3;
 
   int images, height, width;
   Matrix<T> u, dt, projected;
   std::vector<float> A, D, bias;
 
  private:
-  // The pixel that direction k visits at time t.
+  // Returns the pixel that direction k visits at time t.
   int PixelOf(int k, int t) const {
     if (k >= 2) t = height * width - 1 - t;
     return k % 2 == 0 ? t : t % height * width + t / height;
@@ -135,7 +136,7 @@ TEST_P(CrossScanCudaTest, AgreesWithFp64InHalfPrecision) {
   CrossScanProblem<Float16>(2, 13, 10, 33).ExpectAgreement(GetParam());
 }
 
-// The first stage of a detector at 800 x 1344 pixels.
+// The map is that of a detector's first stage at 800 x 1344 pixels.
 TEST(CrossScanLargeMapCudaTest, AgreesWithFp64) {
   if (!HasDevice()) GTEST_SKIP() << "no GPU";
   const int channels = Emulated() ? 2 : 96;
@@ -148,7 +149,7 @@ TEST(CrossScanLargeMapCudaTest, AgreesWithFp64) {
   }
 }
 
-// Also where one of them has NaNs.
+// This includes maps with NaNs among the others.
 TEST_P(CrossScanCudaTest, AMapDoesNotDependOnTheOthers) {
   constexpr int kHeight = 6, kWidth = 7, kArea = kHeight * kWidth;
   constexpr int kChannels = 34, kImages = 3;

@@ -125,22 +125,23 @@ inline std::string ScanPlanName(const testing::TestParamInfo<ScanPlan>& info) {
   return absl::StrCat("Chunk", plan.chunks, "Lane", plan.lanes);
 }
 
-// The largest fp32 error allowed for a kernel, relative to the largest output.
+// Returns the largest fp32 error allowed for a plan's kernel, relative to the
+// largest output.
 inline double ScanTolerance(const ScanPlan& plan) {
   return plan.kernel == ScanPlan::kLane ? 5e-6 : 1e-5;
 }
 
-// The relative error of rounding to T.
+// Return the largest relative error of rounding to T.
 inline double RoundingOf(float) { return 0; }
 inline double RoundingOf(BFloat16) { return 0x1p-8; }
 inline double RoundingOf(Float16) { return 0x1p-11; }
 
-// Expects values within `scaled` of the largest expected magnitude, plus one
-// rounding to T.
+// Expects that `actual` differs from `expected` by at most `scaled` times the
+// largest expected magnitude, plus one rounding to T.
 template <typename T>
 void ExpectScanned(const Matrix<T>& actual, const Matrix<double>& expected,
                    double scaled) {
-  // 2^-25 is half of fp16's smallest step.
+  // 2^-25 is half of the smallest fp16 step.
   const double rounding = RoundingOf(T{}), least = sizeof(T) == 2 ? 0x1p-25 : 0;
   double largest = 0;
   for (int64_t i = 0; i < expected.rows(); ++i) {

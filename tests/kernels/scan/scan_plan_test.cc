@@ -7,7 +7,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-constexpr int kH200 = 132, kA100 = 108;  // Multiprocessors.
+constexpr int kH200 = 132, kA100 = 108;  // The numbers of multiprocessors.
 
 ScanPlan Default(int multiprocessors, int sequences, int length, int channels) {
   return DefaultScanPlan(multiprocessors, sequences, length, channels, 8);
@@ -29,7 +29,7 @@ TEST(DefaultScanPlanTest, SpreadsShortSequencesOverLanes) {
   EXPECT_EQ(Default(kH200, 1, 51, 320).lanes, 4);
 }
 
-// The expected plans were measured as the fastest of all.
+// These plans were measured as the fastest of all.
 TEST(DefaultScanPlanTest, IsTheFastestOnAnH200) {
   const struct {
     int sequences, length, channels, lanes;

@@ -64,7 +64,7 @@ struct ScanProblem {
     return y;
   }
 
-  // Returns the fp64 result for the same inputs.
+  // Returns the result for the same inputs, computed in fp64.
   Matrix<double> Reference(const PackedSequences& sequences) const {
     ScanProblem<double> exact = InDouble();
     Matrix<double> y(u.rows(), u.columns());

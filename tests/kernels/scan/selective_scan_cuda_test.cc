@@ -13,7 +13,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The maximum tokens times channels of a case.
+// Returns the maximum tokens times channels of a case.
 int64_t MostWork() { return Emulated() ? 3400 : 400000; }
 
 class SelectiveScanCudaTest : public testing::TestWithParam<ScanPlan> {
@@ -49,7 +49,8 @@ TEST_P(SelectiveScanCudaTest, AgreesWithFp64) {
                                         << ", channels " << channels);
         const ScanProblem<float> scan = MakeScan<float>(tokens, channels);
         ScanPlan plan = GetParam();
-        // The emulator's time depends on the number of blocks.
+        // The number of rows is limited, because the emulator's time depends on
+        // the number of blocks.
         if (Emulated()) plan.rows = std::min(count, 4);
         ExpectScanned(ScanOnDevice(scan, {count, length}, plan),
                       scan.Reference({count, length}), ScanTolerance(plan));
@@ -76,7 +77,7 @@ TEST_P(SelectiveScanCudaTest, AgreesWithFp64ForLongSequences) {
   ExpectAgreement(MakeScan<float>(2 * 523, 2), {2, 523});
 }
 
-// Covers rows that begin in the middle of a vector, and odd strides.
+// Rows may begin in the middle of a vector and have odd strides.
 TEST_P(SelectiveScanCudaTest, AgreesWithFp64AtAnyAlignment) {
   ExpectAgreement(ScanProblem<BFloat16>(70, 12, 8, 1, /*padding=*/5), {2, 35});
   ExpectAgreement(ScanProblem<float>(70, 12, 8, 1, /*padding=*/0), {2, 35});
@@ -101,7 +102,7 @@ TEST_P(SelectiveScanCudaTest, EveryFoldGivesTheSame) {
       const ScanProblem<float> scan = MakeScan<float>(length * count, 8);
       const PackedSequences sequences{count, length};
       ScanPlan plan = GetParam();
-      if (plan.kernel == ScanPlan::kChunk) return;  // It has no rows.
+      if (plan.kernel == ScanPlan::kChunk) return;  // This kernel has no rows.
       const Matrix<float> unfolded = ScanOnDevice(scan, sequences, plan);
       for (plan.rows = 1; plan.rows <= count + 1; ++plan.rows) {
         SCOPED_TRACE(testing::Message() << count << " x " << length << " in "
@@ -150,7 +151,7 @@ TEST_P(SelectiveScanCudaTest, TwoRunsGiveTheSameBits) {
               ScanOnDevice(scan, {3, 33}, GetParam()));
 }
 
-// Decays around and below the smallest fp32 erase the state at once.
+// A decay around or below the smallest fp32 value erases the state at once.
 TEST_P(SelectiveScanCudaTest, VerySteepDecaysForgetTheState) {
   for (const float x : {10.0f, 15.0f, 25.0f, 1e4f}) {
     ScanProblem<float> scan = MakeScan<float>(70, 10);
@@ -178,7 +179,7 @@ TEST_P(SelectiveScanCudaTest, VanishingDeltaKeepsTheState) {
   const Matrix<float> y = ScanOnDevice(scan, {1, 80}, GetParam());
   ExpectScanned(y, scan.Reference({1, 80}), ScanTolerance(GetParam()));
   if (GetParam().kernel != ScanPlan::kLane)
-    return;  // Others round once per piece.
+    return;  // The other kernels round once per piece.
   for (int i = 40; i < 80; ++i) EXPECT_TRUE(y.RowEquals(i, y, 39)) << i;
 }
 

@@ -4,8 +4,8 @@
 #include "kernels/scan/selective_scan_cuda.h"
 #include "tests/kernels/scan/device_scan.h"
 
-// Tests that sequences of one call do not affect each other, and that tokens do
-// not affect earlier ones. The results must have the same bits with every plan.
+// Tests that the sequences of one call do not affect each other, and that
+// tokens do not affect earlier ones. The bits must be the same with every plan.
 namespace sfmamba::kernels {
 namespace {
 
@@ -29,12 +29,12 @@ class SelectiveScanIsolationTest : public testing::TestWithParam<ScanPlan> {
     if (!HasDevice()) GTEST_SKIP() << "no GPU";
   }
 
-  // Calls `test` with the plan, then with one row.
+  // Calls `test` with the plan as it is, then with all sequences in one row.
   template <typename Test>
   void ForRows(Test test) {
     ScanPlan plan = GetParam();
     test(plan);
-    if (plan.kernel == ScanPlan::kChunk) return;  // It has no rows.
+    if (plan.kernel == ScanPlan::kChunk) return;  // This kernel has no rows.
     SCOPED_TRACE("in one row");
     plan.rows = 1;
     test(plan);
@@ -55,7 +55,7 @@ TEST_P(SelectiveScanIsolationTest, OrderOfSequencesDoesNotMatter) {
     }
   }
   ForRows([&](const ScanPlan& plan) {
-    // In a block scan, another place in the row gives other bits.
+    // In a block scan, a sequence at another place in the row has other bits.
     if (plan.kernel == ScanPlan::kFold && plan.rows == 1) return;
     const PackedSequences sequences{kCount, kLength};
     const Matrix<float> y = ScanOnDevice(scan, sequences, plan);
@@ -90,14 +90,14 @@ TEST_P(SelectiveScanIsolationTest, OutputsDoNotDependOnLaterTokens) {
   }
 }
 
-// One value in sequence 1 of 3 is poisoned. All other sequences, and earlier
+// One value in sequence 1 of 3 is bad. All other sequences, and the earlier
 // tokens of the same sequence, must keep their bits.
 TEST_P(SelectiveScanIsolationTest, PoisonStaysInItsSequence) {
   const ScanProblem<float> scan = MakeScan<float>(3 * kLength, kChannels);
   const PackedSequences sequences{3, kLength};
   ForRows([&](const ScanPlan& plan) {
-    // Blocks with one row each share nothing. They are skipped because the
-    // emulator is slow.
+    // If each block has one row, blocks share nothing. This case is skipped on
+    // the emulator, which is slow.
     if (Emulated() && plan.kernel == ScanPlan::kFold && plan.rows == 0) return;
     const Matrix<float> y = ScanOnDevice(scan, sequences, plan);
     for (const auto input : kInputs) {
@@ -121,7 +121,7 @@ TEST_P(SelectiveScanIsolationTest, PoisonStaysInItsSequence) {
   });
 }
 
-// A whole sequence is poisoned, between sequences of odd lengths.
+// A whole sequence is bad. The sequences around it have odd lengths.
 TEST_P(SelectiveScanIsolationTest, PoisonStaysInItsRaggedSequence) {
   const std::vector<int32_t> offsets = {0, 1, 6, 39, 56, 57, 58, 80};
   const int count = static_cast<int>(offsets.size()) - 1;
@@ -164,7 +164,7 @@ TEST_P(SelectiveScanIsolationTest, ReplacedSequenceChangesNoOther) {
   });
 }
 
-// Two channels per thread round like one.
+// A thread with two channels rounds like a thread with one.
 TEST(SelectiveScanBitsTest, AlignmentAndPairsChangeNoBit) {
   if (!HasDevice()) GTEST_SKIP() << "no GPU";
   for (const int states : {8, 16}) {

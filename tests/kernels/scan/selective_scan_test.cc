@@ -16,8 +16,8 @@ constexpr double kTolerance = 5e-6;  // Relative to the largest output.
 
 class SelectiveScanTest : public testing::TestWithParam<CpuIsa> {
  protected:
-  // The maximum tokens times channels of a case, so that a test takes a few
-  // seconds.
+  // Returns the maximum tokens times channels of a case. With it, a test takes
+  // a few seconds.
   int64_t MostWork() const {
     return GetParam() == CpuIsa::kScalar ? 40000 : 400000;
   }
@@ -109,7 +109,7 @@ TEST_P(SelectiveScanTest, ReversesSequencesThatStartLater) {
   }
 }
 
-// A fold is a number of rows. Each row is one call for its sequences.
+// A fold has a number of rows. Each row is one call for its sequences.
 TEST_P(SelectiveScanTest, EveryFoldGivesTheSameBits) {
   for (int length : {1, 2, 3, 9, 49, 51, 196, 198, 256, 1024, 4098}) {
     for (int channels : {1, 7, 160, 392}) {
@@ -210,7 +210,7 @@ TEST_P(SelectiveScanTest, OutputsDoNotDependOnLaterTokens) {
   }
 }
 
-// One value in sequence 1 of 3 is poisoned. All other sequences, and earlier
+// One value in sequence 1 of 3 is bad. All other sequences, and the earlier
 // tokens of the same sequence, must keep their bits.
 TEST_P(SelectiveScanTest, PoisonStaysInItsSequence) {
   constexpr int kLength = 49;
@@ -261,7 +261,7 @@ TEST_P(SelectiveScanTest, TwoRunsGiveTheSameBits) {
   EXPECT_TRUE(scan.Run({1, 198}, GetParam()) == scan.Run({1, 198}, GetParam()));
 }
 
-// Decays around and below the smallest fp32 erase the state at once.
+// A decay around or below the smallest fp32 value erases the state at once.
 TEST_P(SelectiveScanTest, VerySteepDecaysForgetTheState) {
   for (float x : {10.0f, 15.0f, 25.0f, 1e4f}) {
     ScanProblem<float> scan(70, 20);
@@ -331,7 +331,8 @@ TEST(SelectiveScanReferenceTest, IsLinearInU) {
   }
 }
 
-// Computed by hand for one channel, one state and two tokens.
+// The expected values were computed by hand for one channel, one state and two
+// tokens.
 TEST(SelectiveScanReferenceTest, FollowsTheRecurrence) {
   const double u[] = {2, 3}, dt[] = {0.5, -1}, B[] = {1.5, -2}, C[] = {0.25, 4};
   const float A = -0.75f, D = 10, bias = 0.125f;

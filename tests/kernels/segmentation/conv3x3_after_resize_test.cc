@@ -14,7 +14,8 @@ struct Case {
   int in_height, in_width, height, width, channels;
 };
 
-// Taps [pixels, 9 * channels] of a map, and a result to add to.
+// The taps [pixels, 9 * channels] of a map, and a result to which the kernel
+// adds.
 struct Problem {
   explicit Problem(const Case& c)
       : size(c),
@@ -42,7 +43,8 @@ struct Problem {
   Matrix<float> taps, y;
 };
 
-// The source of place i of `out` places, and its neighbour.
+// The position from which a resize to `out` places reads for place i, and its
+// neighbour.
 struct Source {
   Source(int in, int out, int i) {
     const double at = std::max((i + 0.5) * in / out - 0.5, 0.0);
@@ -54,7 +56,7 @@ struct Source {
   double fraction;
 };
 
-// Computes the definition place by place in double.
+// Returns one value of the definition's result, computed in double.
 double Expected(const Problem& problem, int row, int column, int channel) {
   const Case& size = problem.size;
   double sum = problem.y.at(row * size.width + column, channel);

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kClasses = 150;
 
-// Logits of a picture of `out_height` x `out_width` pixels whose model input
-// has 512 x 683.
+// Times the kernel for a picture of `out_height` x `out_width` pixels. The
+// model's input had 512 x 683 pixels.
 void SegmentationArgmax(benchmark::State& state, int out_height, int out_width,
                         bool confidence) {
   std::mt19937 random(1);

@@ -32,7 +32,8 @@ struct Map {
   std::vector<int64_t> areas;
 };
 
-// Logits [height, width, classes], and the sizes of the input and the picture.
+// Logits [height, width, classes], and the sizes of the model's input and of
+// the picture.
 template <typename T>
 struct Problem {
   Problem(Size size, int classes, Size input, Size out)
@@ -130,7 +131,8 @@ class SegmentationArgmaxCudaTest : public DeviceTest {};
 TYPED_TEST_SUITE(SegmentationArgmaxCudaTest, ElementTypes);
 
 // The pictures are four times as large as the logits, of other sizes, or
-// smaller than the logits. Some logits shrink, and some are single pixels.
+// smaller than the logits. In some cases the logits shrink first, and some
+// logits are a single pixel.
 TYPED_TEST(SegmentationArgmaxCudaTest, AgreesWithTheScalarLoop) {
   const std::vector<std::vector<Size>> sizes = {
       {{9, 13}, {36, 52}, {36, 52}}, {{9, 13}, {36, 52}, {29, 61}},
@@ -148,7 +150,7 @@ TYPED_TEST(SegmentationArgmaxCudaTest, AgreesWithTheScalarLoop) {
   }
 }
 
-// The logits of all classes are so close that rounding decides.
+// The logits of all classes are so close to each other that rounding decides.
 TYPED_TEST(SegmentationArgmaxCudaTest, RoundsAsTheScalarLoopDoes) {
   Problem<TypeParam> problem({9, 13}, 40, {36, 52}, {29, 61});
   std::mt19937 random(1);
@@ -257,7 +259,7 @@ TYPED_TEST(SegmentationArgmaxCudaTest, PoisonStaysAmongItsNeighbours) {
   const Map map = problem.Run();
   for (int y = 0; y < 36; ++y) {
     for (int x = 0; x < 52; ++x) {
-      // The top left logit affects 6 pixels at a scale of 4.
+      // At a scale of 4, the top left logit affects 6 pixels per axis.
       const bool reached = x < 6 && y < 6;
       EXPECT_EQ(map.confidence[y * 52 + x],
                 reached ? 0 : clean.confidence[y * 52 + x]);

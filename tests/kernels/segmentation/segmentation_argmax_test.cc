@@ -32,7 +32,8 @@ struct Map {
   std::vector<int64_t> areas;
 };
 
-// Logits [height, width, classes], and the sizes of the input and the picture.
+// Logits [height, width, classes], and the sizes of the model's input and of
+// the picture.
 struct Problem {
   Problem(Size size, int classes, Size input, Size out)
       : size(size), input(input), out(out), logits(size.pixels(), classes, 0) {
@@ -64,8 +65,8 @@ struct Problem {
   Matrix<float> logits;
 };
 
-// Resizes [size, classes] to [out, classes] bilinearly with half-pixel centres,
-// in fp64.
+// Resizes [size, classes] to [out, classes] in fp64, bilinearly with half-pixel
+// centres.
 Matrix<double> Resize(const Matrix<double>& in, Size size, Size out) {
   Matrix<double> resized(out.pixels(), in.columns());
   for (int y = 0; y < out.height; ++y) {
@@ -104,7 +105,8 @@ double Probability(const Matrix<double>& logits, int pixel, int label) {
 }
 
 // The pictures are four times as large as the logits, of other sizes, or
-// smaller than the logits. Some logits shrink, and some are single pixels.
+// smaller than the logits. In some cases the logits shrink first, and some
+// logits are a single pixel.
 const std::vector<std::vector<Size>> kSizes = {
     {{9, 13}, {36, 52}, {36, 52}}, {{9, 13}, {36, 52}, {29, 61}},
     {{9, 13}, {9, 13}, {9, 13}},   {{9, 13}, {9, 13}, {21, 17}},
@@ -275,7 +277,7 @@ TEST_P(SegmentationArgmaxTest, PoisonStaysAmongItsNeighbours) {
   const Map map = problem.Run(GetParam());
   for (int y = 0; y < 36; ++y) {
     for (int x = 0; x < 52; ++x) {
-      // The top left logit affects 6 pixels at a scale of 4.
+      // At a scale of 4, the top left logit affects 6 pixels per axis.
       const bool reached = x < 6 && y < 6;
       EXPECT_EQ(map.confidence[y * 52 + x],
                 reached ? 0 : clean.confidence[y * 52 + x]);

@@ -18,8 +18,8 @@ class WindowAverageTest : public testing::TestWithParam<CpuIsa> {};
 INSTANTIATE_TEST_SUITE_P(Isa, WindowAverageTest,
                          testing::ValuesIn(SupportedCpuIsas()), IsaName);
 
-// Windows [height, width] with logits of another size. Their top left corners
-// are at (row, column) of a picture.
+// Windows [height, width], whose logits have another size. Their top left
+// corners are at (row, column) of a picture.
 struct Problem {
   int logits_height, logits_width, classes;
   int height, width;
@@ -28,16 +28,16 @@ struct Problem {
 };
 
 const Problem kProblems[] = {
-    // Three windows overlap. The last one was moved inwards.
+    // Three windows overlap. The last one is moved inwards.
     {4, 5, 7, 16, 20, {{0, 0}, {0, 12}, {0, 17}}, 16, 37},
-    // Several rows of windows, and a size that is no multiple of four.
+    // The windows form several rows, and the size is no multiple of four.
     {3, 4, 21, 11, 14, {{0, 0}, {0, 9}, {6, 0}, {6, 9}}, 17, 23},
-    {1, 1, 150, 3, 4, {{0, 0}}, 3, 4},         // A single value.
-    {5, 6, 17, 5, 6, {{0, 0}}, 5, 6},          // No resizing.
-    {8, 8, 2, 4, 4, {{0, 0}, {0, 4}}, 4, 8}};  // Shrinking.
+    {1, 1, 150, 3, 4, {{0, 0}}, 3, 4},         // The logits are a single value.
+    {5, 6, 17, 5, 6, {{0, 0}}, 5, 6},          // The logits are not resized.
+    {8, 8, 2, 4, 4, {{0, 0}, {0, 4}}, 4, 8}};  // The logits shrink.
 
-// Returns the mean [classes, picture_height, picture_width] by libtorch's
-// resizes.
+// Returns the mean [classes, picture_height, picture_width], computed with
+// libtorch's resizes.
 at::Tensor Expected(const Problem& problem,
                     const std::vector<Matrix<float>>& logits) {
   const at::Tensor sum = at::zeros(

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kHeads = 8, kSize = 40;
 
-// SF-Mamba T's stages 3 and 4 at 224 x 224 pixels. Also stage 3 of a dense
-// model, with only some of its queries.
+// Adds SF-Mamba T's stages 3 and 4 at 224 x 224 pixels, and stage 3 of a dense
+// model with only some of its queries.
 void AttentionCases(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgNames({"isa", "queries", "tokens"});
   for (const auto& [queries, tokens] :
@@ -24,8 +24,9 @@ void AttentionCases(benchmark::internal::Benchmark* benchmark) {
   LeastOfFive(benchmark);
 }
 
-// Times one head of kHeads, whose queries, keys and values are interleaved.
-// Reports the operations of one core, where a product and its addition are two.
+// Times one of kHeads heads, whose queries, keys and values are interleaved.
+// Reports the operations per second of one core. A product and its addition are
+// two operations.
 template <typename W>
 void Attention(benchmark::State& state) {
   const int64_t queries = state.range(1), tokens = state.range(2);

@@ -13,7 +13,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// A problem with products in W.
+// An attention's inputs, for a kernel whose products are in W.
 template <typename W>
 struct Problem {
   Problem(int64_t queries, int64_t tokens, int d, float deviation = 1)
@@ -96,7 +96,7 @@ TEST_P(AttentionTest, AgreesWithFp64) {
   }
 }
 
-// Besides the inputs, the weights of the values and y are rounded.
+// Besides the inputs, the kernel rounds the weights of the values and y.
 TEST_P(AttentionTest, AgreesWithFp64InBf16) {
   for (const auto& [queries, tokens, d] : kSizes) {
     const Problem<BFloat16> problem(queries, tokens, d);
@@ -105,7 +105,7 @@ TEST_P(AttentionTest, AgreesWithFp64InBf16) {
   }
 }
 
-// The largest score appears in each block of keys. No power may overflow.
+// Each block of keys has the largest score once. No power may overflow.
 TEST_P(AttentionTest, LargeScoresOfAnyBlockCount) {
   for (const int64_t strong : {0, 600, 1299}) {
     Problem<float> problem(5, 1300, 8, /*deviation=*/3);
@@ -159,8 +159,8 @@ TEST_P(AttentionTest, PoisonStaysWithItsQueryAndComesFromAnyKey) {
   }
 }
 
-// Poisons the memory beside a head and the scratch memory of an earlier
-// problem.
+// The memory beside the head is NaN, and so is the scratch memory that an
+// earlier problem used.
 TEST_P(AttentionTest, PoisonAroundAProblemIsNotRead) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const Problem<BFloat16> problem(40, 45, 20);

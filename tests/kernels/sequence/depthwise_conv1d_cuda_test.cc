@@ -15,7 +15,8 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr double kTolerance = 2e-6;  // Relative to the largest output.
 
-// Row paddings that allow accesses of 16 bytes, of pairs, and of single values.
+// Row paddings. They allow accesses of 16 bytes, of pairs, and of single
+// values.
 constexpr int kWide = 8, kPairs = 6, kOdd = 5;
 
 // Returns rows [begin, end) of `from`.
@@ -37,7 +38,8 @@ struct Convolution {
     bias = Normals(random, channels, 0, 1);
   }
 
-  // Returns the kernel's result. The offsets of `sequences` are on the host.
+  // Returns the kernel's result. The offsets of `sequences` must be on the
+  // host.
   Matrix<T> Run(const PackedSequences& sequences) const {
     const Arrays arrays(*this, sequences);
     const DepthwiseConv1dArgs<T> args = arrays.Args(*this);
@@ -65,7 +67,7 @@ struct Convolution {
     return ToDouble(out);
   }
 
-  // The arrays on the device.
+  // A convolution's arrays on the device.
   struct Arrays {
     Arrays(const Convolution& convolution, const PackedSequences& on_host)
         : x(convolution.x),
@@ -135,7 +137,7 @@ TYPED_TEST(DepthwiseConv1dCudaTest, AgreesWithTheScalarLoop) {
   }
 }
 
-// There are more vectors of channels than a block has threads.
+// A row has more vectors of channels than a block has threads.
 TYPED_TEST(DepthwiseConv1dCudaTest, TakesManyChannels) {
   const Convolution<TypeParam> convolution(9, 2056, 3);
   ExpectClose(convolution.Run({3, 3}), convolution.Reference({3, 3}),
@@ -188,9 +190,10 @@ TYPED_TEST(DepthwiseConv1dCudaTest, RaggedAndFoldedEqualOneCallPerSequence) {
   }
 }
 
-// Few sequences are cut into shorter runs than many sequences.
+// The kernel cuts few sequences into shorter runs than many sequences.
 TYPED_TEST(DepthwiseConv1dCudaTest, LengthOfRunsChangesNoBit) {
-  constexpr int kLength = 51, kMany = 21000;  // More than 16 x 65536 tokens.
+  // This is more than 16 x 65536 tokens.
+  constexpr int kLength = 51, kMany = 21000;
   const Convolution<TypeParam> many(kMany * kLength, 1, 3, /*padding=*/0);
   const Matrix<TypeParam> together = many.Run({kMany, kLength});
   Convolution<TypeParam> one(kLength, 1, 3, /*padding=*/0);
@@ -202,7 +205,7 @@ TYPED_TEST(DepthwiseConv1dCudaTest, LengthOfRunsChangesNoBit) {
   }
 }
 
-// Only sequences [1, 3) of a tensor may be read or written.
+// The kernel may read and write only sequences [1, 3) of a tensor.
 TYPED_TEST(DepthwiseConv1dCudaTest, KeepsToItsSequences) {
   constexpr int kLength = 9;
   for (int taps : {3, 4}) {
@@ -251,7 +254,7 @@ TYPED_TEST(DepthwiseConv1dCudaTest, RefusesOtherTaps) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// Reciprocal() and Exp2() overflow and underflow for these values.
+// For these values, Reciprocal() and Exp2() overflow and underflow.
 TEST(DepthwiseConv1dCuda, SiluHandlesLargeValues) {
   if (!HasDevice()) GTEST_SKIP() << "no GPU";
   Convolution<float> convolution(8, 1, 3);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kTolerance = 2e-6;  // Relative to the largest output.
 
-// Row paddings that allow accesses of 16 bytes and of single values.
+// Row paddings. They allow accesses of 16 bytes and of single values.
 constexpr int kWide = 8, kOdd = 5;
 
 template <typename X, typename Y>
@@ -30,14 +30,14 @@ struct Norm {
     beta = Normals(random, channels, 0, 0.3f);
   }
 
-  // Tokens of each sequence that are stored apart from x.
+  // The tokens of each sequence that the kernel stores apart from x.
   struct Kept {
     int first, count;
     Matrix<X> x;
   };
 
-  // Runs the kernel, which may change x. The offsets of `sequences` are on the
-  // host.
+  // Runs the kernel, which may change x, and returns y. The offsets of
+  // `sequences` must be on the host.
   Matrix<Y> Run(const PackedSequences& sequences, bool swap,
                 bool with_add = false, Kept* kept = nullptr) {
     const DeviceMatrix<X> device_x(x);
@@ -97,7 +97,7 @@ struct Norm {
     return ToDouble(out);
   }
 
-  // Returns x after the addition.
+  // Returns x after the addition, as the kernel must leave it.
   Matrix<X> Sum() const {
     Matrix<X> sum = x;
     for (int64_t i = 0; i < x.rows(); ++i) {
@@ -137,7 +137,8 @@ TYPED_TEST(LayerNormCudaTest, AgreesWithTheScalarLoop) {
   }
 }
 
-// The mean of squares minus the squared mean would lose all precision here.
+// If the variance was the mean of squares minus the squared mean, it would lose
+// all precision here.
 TYPED_TEST(LayerNormCudaTest, KeepsTheVarianceBesideALargeMean) {
   NormOf<TypeParam> norm(8, 320, kWide, /*mean=*/100);
   const Matrix<double> expected = norm.Reference();
@@ -203,8 +204,8 @@ TYPED_TEST(LayerNormCudaTest, KeepsSomeTokensOfEachSequence) {
   }
 }
 
-// Lanes with 8 values and two rows per warp must agree with lanes with 4 values
-// and one row.
+// Lanes with 8 values and two rows per warp must give the same bits as lanes
+// with 4 values and one row.
 TYPED_TEST(LayerNormCudaTest, AnyLoadGivesTheSameBits) {
   constexpr int kLesser = 4;
   for (int channels : {8, 80, 128, 192, 320, 640, 1024}) {
@@ -246,7 +247,7 @@ TYPED_TEST(LayerNormCudaTest, PoisonStaysInItsToken) {
                        std::numeric_limits<float>::infinity()}) {
     for (bool swap : {false, true}) {
       NormOf<TypeParam> clean(27, 66), poisoned(27, 66);
-      // The last token of sequence 1 of 3.
+      // This is the last token of sequence 1 of 3.
       poisoned.x.at(17, 3) = static_cast<X>(poison);
       const int row = swap ? 9 : 17;
       const auto y = clean.Run({3, 9}, swap);

@@ -21,7 +21,7 @@ struct Norm {
     beta = Normals(random, channels, 0, 0.3f);
   }
 
-  // Swaps rows of `x` itself if `swap`.
+  // Returns y. If `swap` is true, swaps rows of `x` itself.
   Matrix<T> Run(const PackedSequences& sequences, bool swap, CpuIsa isa) {
     Matrix<T> y(x.rows(), x.columns());
     LayerNormArgs<T> args{};
@@ -116,7 +116,8 @@ TEST_P(LayerNormTest, AgreesWithFp64InBFloat16) {
   }
 }
 
-// The mean of squares minus the squared mean would lose all precision here.
+// If the variance was the mean of squares minus the squared mean, it would lose
+// all precision here.
 TEST_P(LayerNormTest, KeepsTheVarianceBesideALargeMean) {
   Norm<float> norm(8, 320, /*mean=*/100);
   ExpectClose(norm.Run({1, 8}, false, GetParam()), norm.Reference(), 2e-5);

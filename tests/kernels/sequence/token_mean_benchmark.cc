@@ -5,7 +5,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Fills the auxiliary tokens of each sequence, as at the start of a stage.
+// Times the filling of each sequence's auxiliary tokens, as at the start of a
+// stage.
 template <typename T>
 void TokenMean(benchmark::State& state) {
   StageTokens<T> tokens(state);

@@ -21,7 +21,7 @@ struct Shape {
   int tokens() const { return images * rows() * columns() * window_tokens(); }
   int pixels() const { return images * map_height * map_width; }
 
-  // Returns the map's pixel in token `i`, or -1.
+  // Returns the map's pixel that token `i` holds, or -1 if it holds none.
   int PixelOf(int i) const {
     const int window = i / window_tokens();
     const int token = i % window_tokens() - margin;
@@ -41,9 +41,9 @@ struct Shape {
 
 constexpr Shape kShapes[] = {
     {2, 14, 14, 7, 7, 16, 1},  // Windows fill the map.
-    {2, 15, 9, 7, 7, 20, 1},   // They reach beyond both sides.
-    {1, 3, 5, 7, 9, 8, 0},     // One window, larger than the map.
-    {2, 4, 6, 1, 1, 7, 2},     // One token per window.
+    {2, 15, 9, 7, 7, 20, 1},   // Windows reach beyond both sides.
+    {1, 3, 5, 7, 9, 8, 0},     // One window is larger than the map.
+    {2, 4, 6, 1, 1, 7, 2},     // Each window has one token.
     {3, 1, 1, 1, 1, 1, 0},     //
     {1, 5, 40, 2, 33, 66, 1},
     {1, 2, 3, 2, 2, 2056, 0},  // More vectors than threads in a block.
@@ -109,7 +109,7 @@ TYPED_TEST(WindowCudaTest, CutsMapsIntoWindows) {
 }
 
 // The windows must equal those of a partition without the mean. The ends must
-// equal the scalar loop's.
+// equal the means of the scalar loop.
 TYPED_TEST(WindowCudaTest, WritesTheMeanToBothEnds) {
   using T = typename TypeParam::first_type;
   using X = typename TypeParam::second_type;

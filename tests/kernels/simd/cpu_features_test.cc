@@ -19,7 +19,8 @@ TEST(CpuFeaturesTest, NamesAreThoseOfTheEnvironmentVariable) {
   EXPECT_STREQ(CpuIsaName(CpuIsa::kAvx512), "avx512");
 }
 
-// The first call decides, so each case runs in a separate process.
+// Exits with the active instruction set. The first call decides which one this
+// is, so each case runs in a separate process.
 void ExitWithActiveIsa(const char* cap) {
   setenv("SFMAMBA_CPU_ISA", cap, 1);
   std::exit(static_cast<int>(ActiveCpuIsa()));

@@ -5,14 +5,14 @@
 
 namespace sfmamba::kernels {
 
-// Functions of kernels/simd/simd_math.h for arrays. `count` must be a multiple
-// of 16.
+// The functions of kernels/simd/simd_math.h for arrays. `count` must be a
+// multiple of 16.
 struct SimdMathFunctions {
   void (*exp2)(const float* x, float* y, int count);
   void (*softplus2)(const float* x, float* y, int count);
   void (*round)(const float* x, BFloat16* y, int count);
   void (*widen)(const BFloat16* x, float* y, int count);
-  // The two forms of 2^(a*b).
+  // Compute 2^(a*b) in two forms.
   void (*exp2_product)(float a, const float* b, float* y, int count);
   void (*exp2_product_any_range)(float a, const float* b, float* y, int count);
 };

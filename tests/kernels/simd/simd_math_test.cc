@@ -106,7 +106,7 @@ TEST_P(SimdMathTest, BFloat16RoundsAsTheScalarDoes) {
   std::vector<float> x(1 << 18);
   for (size_t i = 0; i < x.size(); ++i) {
     const uint32_t word =
-        i * 0x4001u + 0x7fff;  // All exponents, including ties.
+        i * 0x4001u + 0x7fff;  // This gives all exponents, including ties.
     std::memcpy(&x[i], &word, sizeof(word));
   }
   std::vector<BFloat16> y(x.size());
