@@ -23,8 +23,8 @@ namespace {
 // for some batches of other image sizes. A graph takes a few MB.
 constexpr int kMaxGraphs = 64;
 constexpr int kChannels = 3;
-// As soon as this many bytes of a batch are collected, they are copied to the
-// device. The copy overlaps with the preparation of the other images.
+// When this many bytes of a batch are collected, they are copied to the device.
+// The copy overlaps with the preparation of the other images.
 constexpr int64_t kLeastCopy = 1 << 20;
 
 int64_t ValuesOf(int height, int width) {

@@ -40,8 +40,8 @@ class DeviceStream {
 
   virtual ~DeviceStream() = default;
 
-  // As long as the returned object lives, this thread's work is enqueued on
-  // this stream.
+  // While the returned object exists, this thread's work is enqueued on this
+  // stream.
   virtual std::unique_ptr<Scope> Enter() = 0;
 
   // Allocate memory for `size` values. AllocateHost() allocates pinned CPU

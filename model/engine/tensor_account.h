@@ -8,7 +8,7 @@
 
 namespace sfmamba::engine {
 
-// As long as an object exists, it counts the tensors of at least 1 MiB that the
+// While an object exists, it counts the tensors of at least 1 MiB that the
 // calling thread makes and frees (see model/tensor_memory.h). It refuses
 // tensors that exceed a limit. A thread may have only one object at a time.
 //

@@ -3,7 +3,7 @@
 
 namespace sfmamba::engine {
 
-// As long as an object exists, freed tensors of the calling thread are returned
+// While an object exists, freed tensors of the calling thread are returned
 // to malloc() and not cached (see model/tensor_memory.h). Use it for memory
 // that is needed only once, for example while a model is loaded.
 class UnkeptTensors {

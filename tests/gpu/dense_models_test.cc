@@ -24,7 +24,7 @@ namespace {
 struct Tolerance {
   double score, iou, mask, labels;
 
-  // Of N detections, at most 1 + N / one_of may differ.
+  // At most 1 + N / one_of of N detections may differ.
   size_t one_of;
 
   size_t missing(size_t all) const { return 1 + all / one_of; }

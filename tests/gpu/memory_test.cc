@@ -130,7 +130,8 @@ void SpoilRecordedGraph() {
   ASSERT_EQ(cudaGraphConditionalHandleCreate(&unused, graph), cudaSuccess);
 }
 
-// The same happens if the GPU has no memory left for an executable graph.
+// Recording fails in the same way if the GPU has no memory left for an
+// executable graph.
 TEST(GpuMemoryTest, AGraphThatCannotBeMadeExecutableHarmsNoOtherOne) {
   if (!kernels::HasDevice()) GTEST_SKIP() << "no GPU";
   constexpr int kValues = 4 << 20;

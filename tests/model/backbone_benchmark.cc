@@ -297,6 +297,6 @@ int Main() {
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
-  sfmamba::model::KeepTensorMemory();  // As in the server.
+  sfmamba::model::KeepTensorMemory();  // The server does this too.
   return sfmamba::model::Main();
 }

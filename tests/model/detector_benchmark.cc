@@ -176,7 +176,7 @@ int Main() {
     at::set_num_threads(absl::GetFlag(FLAGS_threads));
   }
   const c10::InferenceMode guard;
-  const ops::SerialOperators serial;  // As in the server.
+  const ops::SerialOperators serial;  // The server does this too.
   weights::StateDict weights(weights::MakeRandomWeights(/*seed=*/1));
   const ops::CpuImplementation implementation(absl::GetFlag(FLAGS_dtype),
                                               /*int8_convolutions=*/false);
@@ -207,6 +207,6 @@ int Main() {
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
-  sfmamba::model::KeepTensorMemory();  // As in the server.
+  sfmamba::model::KeepTensorMemory();  // The server does this too.
   return sfmamba::model::Main();
 }

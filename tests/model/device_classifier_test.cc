@@ -299,7 +299,7 @@ TEST(DeviceTest, OneWindowOfTheWholeMapAgreesWithTheCpu) {
   ModelConfig config = SmallModel();
   config.backbone.window_mode = WindowMode::kFull;
   ExpectEqualButForRounding(OnDevice(config, images), OnCpu(config, images));
-  config.backbone.attention_windows = {4, 2};  // As in the "club" models.
+  config.backbone.attention_windows = {4, 2};  // The "club" models' windows.
   ExpectEqualButForRounding(OnDevice(config, images), OnCpu(config, images));
 }
 

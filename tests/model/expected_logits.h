@@ -15,8 +15,8 @@ namespace sfmamba::model {
 // The logits of a published variant on two images of 224 x 224.
 struct ExpectedVariant {
   const char* variant;
-  std::vector<float> first;   // Of image 0.
-  std::vector<float> second;  // Of image 1.
+  std::vector<float> first;   // The logits of image 0.
+  std::vector<float> second;  // The logits of image 1.
   double sum;                 // Sum of both images' logits.
   int argmax;                 // The top class of both images.
 };

@@ -7,7 +7,7 @@
 
 namespace sfmamba::model {
 
-// As long as an object exists, tensors of libtorch's "meta" device count as a
+// While an object exists, tensors of libtorch's "meta" device count as a
 // GPU's tensors. The object records the work that this thread enqueues on them.
 // This is the work of this project's kernels, libraries' kernels and libtorch's
 // own operators. An unknown operator ends the test. If `operators` is false,

@@ -111,7 +111,7 @@ int Main() {
       absl::GetFlag(FLAGS_reference) ? Reference()
                                      : Cpu(absl::GetFlag(FLAGS_dtype));
   const c10::InferenceMode guard;
-  const ops::SerialOperators serial;  // As in the server.
+  const ops::SerialOperators serial;  // The server does this too.
   weights::StateDict weights(weights::MakeRandomWeights(0));
   const std::unique_ptr<backbones::Backbone> backbone = backbones::MakeBackbone(
       config->backbone, config->image_size, backbones::FeatureMaps::kAll,
@@ -146,6 +146,6 @@ int Main() {
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
-  sfmamba::model::KeepTensorMemory();  // As in the server.
+  sfmamba::model::KeepTensorMemory();  // The server does this too.
   return sfmamba::model::Main();
 }

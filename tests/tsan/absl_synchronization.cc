@@ -22,9 +22,9 @@ Function* Real(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-// As long as an object exists, the thread is acquiring the lock.
-// ThreadSanitizer ignores memory accesses meanwhile, because a thread that
-// holds the lock may evaluate other threads' conditions.
+// While an object exists, the thread is acquiring the lock. ThreadSanitizer
+// ignores memory accesses meanwhile, because a thread that holds the lock may
+// evaluate other threads' conditions.
 class Locking {
  public:
   explicit Locking(void* mutex, unsigned flags = 0)
@@ -39,7 +39,7 @@ class Locking {
   unsigned flags_;
 };
 
-// As long as an object exists, the thread is releasing the lock.
+// While an object exists, the thread is releasing the lock.
 class Unlocking {
  public:
   explicit Unlocking(void* mutex, unsigned flags = 0)

@@ -131,8 +131,8 @@ class SegmentationArgmaxCudaTest : public DeviceTest {};
 TYPED_TEST_SUITE(SegmentationArgmaxCudaTest, ElementTypes);
 
 // The pictures are four times as large as the logits, of other sizes, or
-// smaller than the logits. In some cases the logits shrink first, and some
-// logits are a single pixel.
+// smaller than the logits. In some cases the logits shrink, and in some they
+// are a single pixel.
 TYPED_TEST(SegmentationArgmaxCudaTest, AgreesWithTheScalarLoop) {
   const std::vector<std::vector<Size>> sizes = {
       {{9, 13}, {36, 52}, {36, 52}}, {{9, 13}, {36, 52}, {29, 61}},

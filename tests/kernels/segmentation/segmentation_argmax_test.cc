@@ -105,8 +105,8 @@ double Probability(const Matrix<double>& logits, int pixel, int label) {
 }
 
 // The pictures are four times as large as the logits, of other sizes, or
-// smaller than the logits. In some cases the logits shrink first, and some
-// logits are a single pixel.
+// smaller than the logits. In some cases the logits shrink, and in some they
+// are a single pixel.
 const std::vector<std::vector<Size>> kSizes = {
     {{9, 13}, {36, 52}, {36, 52}}, {{9, 13}, {36, 52}, {29, 61}},
     {{9, 13}, {9, 13}, {9, 13}},   {{9, 13}, {9, 13}, {21, 17}},

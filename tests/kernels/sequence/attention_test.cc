@@ -105,7 +105,7 @@ TEST_P(AttentionTest, AgreesWithFp64InBf16) {
   }
 }
 
-// Each block of keys has the largest score once. No power may overflow.
+// The largest score is in each block of keys in turn. No power may overflow.
 TEST_P(AttentionTest, LargeScoresOfAnyBlockCount) {
   for (const int64_t strong : {0, 600, 1299}) {
     Problem<float> problem(5, 1300, 8, /*deviation=*/3);

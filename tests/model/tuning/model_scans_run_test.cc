@@ -91,7 +91,8 @@ TEST(ScanShapesTest, DenseModelsAreTheRuns) {
       model::ModelConfig config = *model::VariantConfig(variant, task);
       ExpectListsWhatRuns(config);
       config.backbone.window_mode = model::WindowMode::kFull;
-      config.backbone.attention_windows = {32, 32};  // As in the "club" models.
+      // These are the "club" models' windows.
+      config.backbone.attention_windows = {32, 32};
       ExpectListsWhatRuns(config);
     }
   }
