@@ -5,8 +5,8 @@
 namespace sfmamba::batching {
 namespace {
 
-// The real wait rarely exceeds the predicted wait by more than 1 / kErrorOfWait
-// of the prediction.
+// The predicted end of a request includes a margin of at least 1 / kErrorOfWait
+// of the predicted wait. Real waits rarely exceed the prediction by more.
 constexpr int kErrorOfWait = 32;
 
 // Returns the device time of all work that runs before a new task of class
@@ -24,16 +24,17 @@ absl::Duration Before(const WorkAhead& work, absl::Duration earlier,
          std::min(work.lower, earlier * (lower / own));
 }
 
-// Returns the time when `slots` slots have finished `work`, which they divide
-// evenly. A slot runs one batch at a time. `busy_until` contains the expected
-// end of each running batch, when its slot becomes available.
+// Returns the time when `slots` slots together have finished `work`. Each slot
+// runs one batch at a time. `busy_until` contains the expected end of each
+// running batch. The slot of a running batch can take other work only after
+// this end.
 absl::Time WhenDone(std::vector<absl::Time> busy_until, int slots,
                     absl::Duration work, absl::Time now) {
   busy_until.resize(std::max<size_t>(slots, busy_until.size()), now);
   for (absl::Time& time : busy_until) time = std::max(time, now);
   std::sort(busy_until.begin(), busy_until.end());
-  // The first `free` slots divide the work evenly until the next slot becomes
-  // available.
+  // Until the next slot becomes available, the first `free` slots divide the
+  // work evenly.
   for (size_t free = 1;; ++free) {
     const absl::Time from = busy_until[free - 1];
     const absl::Duration share = work / free;
@@ -55,7 +56,8 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
   // image.
   const int last = state.mates + request.images;
   const int full = (last - 1) / best;
-  // Adds the time that batches wait for other models. Each full batch of `work`
+  // Returns `work` plus the time that the batches of `work` wait for other
+  // models. Assumes that `work` consists of full batches and that each batch
   // waits once.
   const auto with_waits = [&](absl::Duration work) {
     if (curve.Median(best) == absl::ZeroDuration()) return work;

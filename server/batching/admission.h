@@ -15,7 +15,8 @@ namespace sfmamba::batching {
 
 // A request to admit images to a queue, before the images are decoded.
 struct AdmissionRequest {
-  // The batch key of the request's largest images. Their batch ends last.
+  // The batch key (padded image size and type) of the request's largest images.
+  // The batch of these images ends last.
   BatchKey key;
   int images = 1;  // The number of images with `key`, at least 1.
   // The number of images with each of the other batch keys in the request.
@@ -29,8 +30,8 @@ struct AdmissionRequest {
   // The time by which the request's images must be in a batch.
   absl::Time start_by = absl::InfiniteFuture();
   // The number of images of all clients that were admitted but are not in the
-  // queue yet. Excludes this request's images. Each such image is assumed to
-  // cost as much as the request's largest image.
+  // queue yet. This request's images are not counted. Each counted image is
+  // assumed to cost as much as the request's largest image.
   int decoding = 0;
   // The number of images in `decoding` that belong to the request's client.
   int own_decoding = 0;
@@ -55,7 +56,8 @@ struct AdmissionEstimate {
   // The predicted end of the request. It includes a margin, so that 95 % of
   // requests end earlier.
   absl::Time finish;
-  // The time that the queue needs for this request's images alone.
+  // The time that the queue needs for this request's images, without the time
+  // for other images of the model.
   absl::Duration work;
   // The time when all images of the client will be done, including the images
   // of this request. Assumes that clients take turns.
@@ -76,19 +78,19 @@ struct WorkAhead {
   absl::Duration lower;    // Work of lower priority classes.
 };
 
-// The state of a queue and its devices when a request asks for admission. The
-// request's key is the key of its largest images.
+// The state of a queue and its devices when a request asks for admission. In
+// the comments below, the request's key is the batch key of its largest images.
 struct AdmissionState {
   // The work that runs before the request's images. It includes the request's
-  // images of other keys. It excludes earlier tasks of the request's key and
-  // priority class, because `mates` counts these tasks.
+  // images with other batch keys. It excludes earlier tasks of the request's
+  // key and priority class, because `mates` counts these tasks.
   WorkAhead work;
-  // The work that runs before all images of the client are done. It includes
-  // the request's images of other keys, but not the images of the request's
-  // key. It also excludes images that are being decoded. EstimateAdmission()
-  // adds the excluded images.
+  // The work that runs before all images of the request's client are done. It
+  // includes the request's images with other batch keys. It excludes the
+  // request's images with the request's key and all images that are being
+  // decoded, because EstimateAdmission() adds these two.
   WorkAhead drain;
-  // The device time for the request's images of other keys.
+  // The device time for the request's images with other batch keys.
   absl::Duration own_others;
   // The number of tasks of the request's key that run before the request's
   // images. It includes images that are being decoded.

@@ -11,16 +11,18 @@ namespace {
 constexpr double kMeanWeight = 0.1;
 constexpr double kDeviationWeight = 0.1;
 constexpr double kPaceWeight = 0.05;
-// The first batches of a size, up to this many, determine Sample::first. Later
-// batches change pace() instead. A measurement counts as this many batches.
+// The first kFirstBatches batches of a size determine Sample::first. Later
+// batches of this size change pace() instead. A duration that was passed to
+// Set() counts as kFirstBatches batches.
 constexpr int kFirstBatches = 20;
-// The deviation after the first batch, as a fraction of its duration.
+// After the first batch of a size, the deviation is set to this fraction of the
+// batch's duration.
 constexpr double kFirstDeviation = 0.25;
 // The distance between the mean and the 95th percentile of a normal
 // distribution, in mean absolute deviations.
 constexpr double kP95Deviations = 2.06;
-// An efficient size computes more images per second than every smaller size, by
-// at least this fraction.
+// Batches of an efficient size run more images per second than batches of the
+// next smaller efficient size, by at least this fraction.
 constexpr double kBetter = 0.02;
 // An estimate is fresh for kFresh or for kFreshBatches times the duration of
 // the last batch, whichever is longer.
@@ -28,8 +30,8 @@ constexpr absl::Duration kFresh = absl::Seconds(1);
 constexpr int kFreshBatches = 3;
 // An estimate is old if its size has not run for this long.
 constexpr absl::Duration kOld = absl::Seconds(5);
-// If a size was never measured and ran fewer times than this, its estimate is
-// dropped after kFresh. One of these batches may have been slow by accident.
+// An estimate is dropped after kFresh if its size was never measured and ran in
+// fewer batches than this. So few batches may all have been slow by accident.
 constexpr int kFewBatches = 3;
 
 struct Block {
@@ -64,7 +66,9 @@ std::vector<double> Ascending(const std::vector<double>& values,
   return fitted;
 }
 
-// Fills curve[1...] by interpolating between the values at `sizes`.
+// Sets (*curve)[n] to the duration of a batch of n images, for each n from 1.
+// values[i] is the duration for sizes[i] images, in seconds. The durations for
+// other sizes are interpolated.
 void Interpolate(const std::vector<int>& sizes,
                  const std::vector<double>& values,
                  std::vector<absl::Duration>* curve) {

@@ -8,15 +8,16 @@
 
 namespace sfmamba::batching {
 
-// Estimates the duration T of batches of one key, depending on the number of
-// images in the batch (the size). The first estimates come from measurements.
-// Each batch that runs corrects T.
+// Estimates how long a batch takes. All batches have the same batch key (image
+// size and type). The estimated duration T depends on the number of images in
+// the batch (the size). The first estimates come from measurements. Each batch
+// that runs corrects T.
 //
 // T never decreases with the size. Between the sizes that ran, T is
-// interpolated. Below the smallest of these sizes, T is proportional to the
-// size. Above the largest, T is constant. Below and above, T is too low on
-// purpose, so that the scheduler tries other sizes. Without any estimate, T is
-// zero.
+// interpolated. Below the smallest size that ran, T is proportional to the
+// size. Above the largest size that ran, T is constant. In both ranges, T is
+// too low on purpose, so that the scheduler tries other sizes. Without any
+// estimate, T is zero.
 //
 // The class has no clock, so callers pass the time. Thread-compatible.
 class BatchCurve {
@@ -83,10 +84,11 @@ class BatchCurve {
     bool IsOld(absl::Time now) const;
   };
 
-  // Multiplies old measurements of larger sizes by `ratio` if `ratio` is below
-  // 1. `ratio` is the duration of a batch of `images` images divided by the old
-  // measurement of this size. A size that has run since its measurement keeps
-  // its estimate.
+  // Corrects old measurements of sizes above `images` after a batch of `images`
+  // images. `ratio` is the duration of this batch divided by the old
+  // measurement of the size `images`. If `ratio` is below 1, multiplies the old
+  // measurements of the larger sizes by `ratio`. Sizes that have run since
+  // their measurement are not changed.
   void Shorten(int images, double ratio);
   // Recomputes median_, p95_ and efficient_ from samples_.
   void Fit(absl::Time now);

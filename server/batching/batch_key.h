@@ -9,7 +9,7 @@ enum class ImageType { kUint8, kFloat32 };
 
 // Images with equal keys may run together in one batch.
 struct BatchKey {
-  int height = 0;  // In pixels, including padding.
+  int height = 0;  // The padded height in pixels.
   int width = 0;
   ImageType type = ImageType::kUint8;
 

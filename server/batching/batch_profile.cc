@@ -5,8 +5,9 @@
 namespace sfmamba::batching {
 namespace {
 
-// The maximum number of keys that have a curve. Images of a dense model may
-// have any size, and each size has its own key.
+// The maximum number of batch keys that have a curve. Without this limit, the
+// number could grow forever, because images of a dense model may have any size
+// and each size has its own batch key.
 constexpr size_t kMaxKeys = 1024;
 
 }  // namespace

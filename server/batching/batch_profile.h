@@ -10,7 +10,8 @@
 
 namespace sfmamba::batching {
 
-// The measured or learned duration of a batch of `images` images of `key`.
+// The measured or learned duration of a batch of `images` images that have the
+// batch key `key`.
 struct BatchTime {
   BatchKey key;
   int images = 0;
@@ -24,15 +25,16 @@ struct BatchTime {
 // number of images. Does nothing if `times` is empty.
 void AddMultiples(int max_images, std::vector<BatchTime>* times);
 
-// Estimates the durations of a model's batches on its device, by key.
+// Estimates how long a model's batches take on the model's device, separately
+// for each batch key.
 //
 // The class has no clock, so callers pass the time. Thread-compatible.
 class BatchProfile {
  public:
   explicit BatchProfile(int max_images) : unknown_(max_images) {}
 
-  // Reports that a batch of `images` images of `key` took `duration` and ended
-  // at `now`.
+  // Reports that a batch of `images` images with the batch key `key` took
+  // `duration` and ended at `now`.
   void Record(const BatchKey& key, int images, absl::Duration duration,
               absl::Time now);
 

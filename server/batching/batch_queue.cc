@@ -14,11 +14,11 @@ using TaskId = WaitingTasks::TaskId;
 constexpr absl::Duration kLeastCost = absl::Microseconds(1);
 
 // Tasks of lower priority classes may join a batch only if the batch then takes
-// at most this many times as long.
+// at most this many times as long as without these tasks.
 constexpr int kMostDelay = 2;
 
-// Trials are batches above the best known size. Their additional time may be at
-// most this fraction of the other batches' time.
+// A trial is a batch that is larger than the best known size. The additional
+// time of all trials may be at most this fraction of the other batches' time.
 constexpr double kTrialShare = 0.01;
 
 // The weight of the newest batch in the moving average turn_wait_.
@@ -35,8 +35,8 @@ bool PaysToCut(const BatchCurve& curve, int images, int fewer, int saved) {
   return saved * curve.Median(best) >= cost * best;
 }
 
-// Returns the number of images for a batch of priority class `first`, at most
-// `images`. The number is lower if tasks of lower classes would lengthen the
+// Returns how many images a batch of priority class `first` should have. The
+// result is `images`, or less if tasks of lower classes would lengthen the
 // batch too much. See kMostDelay.
 int CountWithMates(const KeyTasks& waiting, const BatchCurve& curve,
                    server::Priority first, int images) {
@@ -260,7 +260,8 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
                              absl::Time now, Batch* batch) {
   const KeyTasks& waiting = waiting_.keys().at(batch->key);
   const BatchCurve& curve = profile_.Curve(batch->key);
-  // An old curve may be wrong. In this case, late tasks are not dropped.
+  // Late tasks are dropped only if the estimates are fresh, because old
+  // estimates may be wrong. A trial drops no late tasks either.
   const bool drops_late = curve.IsFresh(now) && !decision.is_trial;
   const auto end = [&](int count) {
     return drops_late ? now + curve.P95(count) : absl::InfinitePast();

@@ -57,8 +57,8 @@ struct Batch {
   uint64_t number = 0;
 };
 
-// The estimates for batches of one key. `gap` is the recent mean time between
-// arrivals of images of this key.
+// The estimates for batches with one batch key (image size and type). `gap` is
+// the recent mean time between arrivals of images with this key.
 struct KeyProfile {
   BatchKey key;
   BatchCurve curve;
@@ -95,11 +95,11 @@ class BatchQueue {
 
   // Removes expired and cancelled tasks like TakeDropped(). Then removes the
   // tasks of the next batch if a batch is due at `now`. Returns nullopt if no
-  // task left the queue. If the returned `tasks` is empty, no batch is due or
-  // all due tasks were dropped. If `tasks` is not empty, the caller must run
-  // the batch and then call Ran(). Fewer than `slots` batches must be running.
-  // `waited` is how long the batch waited for other models. `device` is the
-  // device of the batch, or null for the first device.
+  // task left the queue. Batch::tasks is empty if no batch is due or all due
+  // tasks were dropped. If Batch::tasks is not empty, the caller must run the
+  // batch and then call Ran(). PopBatch() may be called only while fewer than
+  // `slots` batches run. `waited` is how long the batch waited for other
+  // models. `device` is the device of the batch, or null for the first device.
   std::optional<Batch> PopBatch(absl::Time now,
                                 absl::Duration waited = absl::ZeroDuration(),
                                 const DeviceTurns::Member* device = nullptr);
@@ -124,7 +124,7 @@ class BatchQueue {
   // has a deadline.
   absl::Time NextDeadline() const { return waiting_.NextDeadline(); }
 
-  // Predicts the times of a request that is admitted at `now`. The cost is
+  // Predicts the times of a request that is admitted at `now`. Takes time
   // O(keys * log(tasks)).
   AdmissionEstimate Estimate(const AdmissionRequest& request,
                              absl::Time now) const;
@@ -174,9 +174,9 @@ class BatchQueue {
   absl::Duration Cost(const BatchKey& key, int images) const;
   LineId LineOn(const DeviceTurns::Member& device, const BatchKey& key,
                 server::Priority priority) const;
-  // Tells all devices which of the client's tasks with this key and priority is
-  // the most urgent. If no such task waits, the devices remove the client from
-  // the turns of this key.
+  // Tells all devices which of the client's tasks with this batch key and
+  // priority is the most urgent. If no such task waits, the devices remove the
+  // client from the line of this key and priority.
   void SetFirst(const BatchKey& key, server::Priority priority,
                 const std::string& client);
   BatchTask Take(const WaitingTasks::TaskId& id);
@@ -190,14 +190,14 @@ class BatchQueue {
   std::vector<WaitingTasks::TaskId> FirstTasks(
       const DeviceTurns::Member& device, const BatchKey& key,
       server::Priority first, int count) const;
-  // Moves up to `decision.images` tasks of key `batch->key` into `batch`. Tasks
-  // of class `first` come first. Tasks that end in time go to `batch->tasks`,
-  // and the others to `batch->dropped`. Returns the charge of `batch->tasks` to
-  // their clients.
+  // Moves up to `decision.images` tasks with the batch key `batch->key` into
+  // `batch`. Tasks of class `first` come first. Tasks that end in time go to
+  // `batch->tasks`, and the others to `batch->dropped`. Charges the batch to
+  // the clients of `batch->tasks` and returns this charge.
   BatchCharge Fill(const DeviceTurns::Member& device, server::Priority first,
                    const Decision& decision, absl::Time now, Batch* batch);
-  // Charges the clients of the tasks `ids` for a batch of these tasks, and
-  // returns the charge. The tasks must still be waiting.
+  // Charges the predicted device time of a batch to clients. The batch consists
+  // of the tasks `ids`, which must still be waiting. Returns the charge.
   BatchCharge Charge(const DeviceTurns::Member& device,
                      const std::vector<WaitingTasks::TaskId>& ids) const;
   // Returns the additional time of a trial, which is a batch that is larger
@@ -247,7 +247,7 @@ class BatchQueue {
   // The average wait of a batch, see AdmissionState::turn_wait.
   absl::Duration turn_wait_;
   // The additional device time of past trials, minus a small part of the time
-  // of other batches. A trial starts only if this time is zero. See TrialCost()
+  // of other batches. A trial starts only if this debt is zero. See TrialCost()
   // and kTrialShare in batch_queue.cc.
   absl::Duration trial_debt_;
   uint64_t batches_ = 0;  // The number of batches so far.

@@ -10,7 +10,7 @@
 namespace sfmamba::batching {
 namespace {
 
-// A name that no real client has.
+// Wait() predicts for a client of this name. No real client has this name.
 constexpr absl::string_view kNewClient = "\n";
 
 // The time over which the number of clients is averaged.

@@ -34,7 +34,7 @@ struct Part {
   bool empty() const { return begin == end; }
 };
 
-// Runs one batch on a context.
+// Runs one batch on an execution context of a model.
 class BatchRun {
  public:
   BatchRun(model::ExecutionContext& context,

@@ -60,14 +60,15 @@ class BatchRunner {
   // The progress of a batch.
   struct Progress {
     int images = 0;         // The number of images that ran together.
-    int padded_images = 0;  // `images` plus padding images.
+    int padded_images = 0;  // The batch's padding images so far.
     int padding = 0;        // The number of padding images so far.
   };
   // Receives the result of the image with index `image`, or the model's error.
   using Answer =
       absl::FunctionRef<void(size_t image, absl::StatusOr<model::Result> result,
                              const Progress& progress)>;
-  // Returns UNAVAILABLE if the device has failed permanently.
+  // Returns UNAVAILABLE if the device has failed permanently. If not, returns
+  // OK.
   using CheckDevice = std::function<absl::Status()>;
 
   // `limits` is shared by all runners of a model and must outlive the runners.

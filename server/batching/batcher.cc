@@ -11,7 +11,8 @@
 namespace sfmamba::batching {
 namespace {
 
-// The minimum interval between predictions of the wait while images arrive.
+// If an image arrives within this time after the last call of
+// Observer::WaitPredicted(), the function is not called again for this image.
 constexpr absl::Duration kWaitPeriod = absl::Milliseconds(20);
 
 std::map<DeviceTurns*, std::unique_ptr<DeviceTurns::Member>> JoinAll(
@@ -206,8 +207,8 @@ bool Batcher::WaitUntilDue(int thread) {
     }
     run_at_ = due;
     run_wake_.WaitWithTimeout(&mu_, due - now);
-    // If another thread is the first of idle_ by now, run_at_ belongs to this
-    // other thread.
+    // If another thread has become the first of idle_, run_at_ belongs to the
+    // other thread and must not change here.
     if (idle_.front() == thread) run_at_ = absl::InfinitePast();
   }
 }

@@ -107,7 +107,7 @@ class Batcher {
   absl::Time RunningSince() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // A batch and the turn in which it runs.
+  // A batch, and the turn (the right to run one batch) in which it runs.
   struct Ready {
     Batch batch;
     DeviceTurns::Turn turn;
@@ -194,7 +194,7 @@ class Batcher {
   // True if the batcher is stopping and no task waits any more.
   bool emptied_ ABSL_GUARDED_BY(mu_) = false;
 
-  // Last, because the threads use all members above.
+  // The threads are the last members, because they use all members above.
   std::thread drop_thread_;
   std::vector<std::thread> run_threads_;
 };

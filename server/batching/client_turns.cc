@@ -246,9 +246,9 @@ void ClientTurns::Add(const BatchCharge& charge, absl::Duration cost) {
 }
 
 void ClientTurns::Charge(BatchCharge* charge) {
-  // The virtual time must not exceed the start time of a waiting class. The
-  // time therefore advances to the earliest of these start times. The class
-  // that starts earliest need not be the class of this batch.
+  // Advances the virtual time to the lowest StartOf() of the classes with
+  // waiting images, see FairShares. The class with this StartOf() need not be
+  // the class of the batch.
   absl::Duration least = absl::InfiniteDuration();
   for (const server::Priority priority : server::kPrioritiesInOrder) {
     charge->active[static_cast<int>(priority)] = ClassOf(priority).active;

@@ -169,8 +169,8 @@ class ClientTurns {
   int Next(absl::Span<const QueueId> queues) const;
 
   // Returns the priority classes in the order of their turns. The class that
-  // has used the smallest part of its share comes first. Equal classes are
-  // ordered by priority.
+  // has used the smallest part of its share comes first. If classes have used
+  // equal parts, the higher priority comes first.
   std::array<server::Priority, server::kPriorityCount> ClassesInTurn() const;
 
   // A line in the result of LinesInTurn(). `is_overdue` is true if the first
@@ -216,7 +216,7 @@ class ClientTurns {
     absl::Duration now;  // The virtual time of the class.
     int active = 0;      // The number of waiting clients.
     absl::node_hash_map<std::string, Client> clients;
-    size_t sweep_at = 64;  // Sweep() runs at this number of clients.
+    size_t sweep_at = 64;  // Sweep() runs when there are this many clients.
   };
   // The first client of a line. This client decides when the line has its turn.
   struct Head {
@@ -247,15 +247,15 @@ class ClientTurns {
   // to the class `priority`.
   std::vector<Head> Heads(absl::Span<const QueueId> queues,
                           server::Priority priority) const;
-  // Adds `cost` to the client's tag.
+  // Adds `cost` to the client's tag (the device time charged to the client).
   void Add(Client* client, absl::Duration cost);
   // Divides `cost` among the clients of the batch and increases the tag of each
   // client by its part. Also advances the virtual time of the clients' classes.
   void Add(const BatchCharge& charge, absl::Duration cost);
-  // Forgets each client of the class that has no waiting image, if the client's
-  // tag (see ClientTurns) is at most the virtual time of the class. If such a
-  // client returns, its tag starts at the virtual time with or without this
-  // call.
+  // Forgets the clients of the class that have no waiting image and whose tag
+  // is at most the virtual time of the class (see ClientTurns). If such a
+  // client returns, its tag starts at the virtual time, as it would without
+  // this call.
   static void Sweep(Class* of);
 
   std::array<Class, server::kPriorityCount> classes_;

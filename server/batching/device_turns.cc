@@ -38,9 +38,9 @@ std::optional<DeviceTurns::Turn> DeviceTurns::Member::TryTake(
     last->turns_ = nullptr;
   }
   if (turns_.taken_ >= turns_.at_once_) return std::nullopt;
-  // While a turn is available, no member waits, because Grant() grants the turn
-  // immediately. If other members wait now, the only available turn is
-  // therefore the turn that `last` had.
+  // Members can be waiting here only because the turn of `last` has just ended.
+  // Grant() has given them all other turns. ClientTurns now decides whether
+  // this queue or a waiting member goes first.
   std::vector<QueueId> queues = turns_.Queues();
   queues.push_back(queue_);
   if (turns_.clients_.Next(queues) + 1 < static_cast<int>(queues.size())) {

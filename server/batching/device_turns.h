@@ -19,8 +19,9 @@
 
 namespace sfmamba::batching {
 
-// Shares one device among the queues that use the device. At most `at_once`
-// turns exist at a time. ClientTurns decides which queue gets the next turn.
+// Shares one device among the queues that use the device. A turn is the right
+// to run one batch on the device. At most `at_once` turns exist at a time.
+// ClientTurns decides which queue gets the next turn.
 //
 // Thread-safe. Must outlive its members, and a member must outlive its turns. A
 // thread that holds mu_ must not lock another mutex.
@@ -90,7 +91,7 @@ class DeviceTurns {
 
   // Adds a queue to the device. Members with the same `model`, for example the
   // versions of one model, count as one model when a client's time is divided.
-  // A member with an empty `model` counts as a model of its own.
+  // A member with an empty `model` counts as a separate model.
   std::unique_ptr<Member> Join(const std::string& model = "")
       ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -85,8 +85,9 @@ image::PixelPool MakePixelPool(const model::VisionModel& model,
           static_cast<size_t>(count)};
 }
 
-// Returns the device of each context of the model. All contexts on a device may
-// run concurrently.
+// Returns the device of each context of the model. A context runs one batch at
+// a time. If this model is the first model on a device, the device allows as
+// many concurrent turns as the model has contexts on it.
 std::vector<DeviceTurns*> DevicesOf(const model::VisionModel& model,
                                     Devices& devices) {
   std::map<std::string, int> contexts;
@@ -273,8 +274,9 @@ Batcher::Ran Executor::RunBatch(const Runner& runner, Batch batch) {
     info.padded_batch_size = progress.padded_images;
     info.queue = start - tasks[image].submitted;
     info.inference = base::SteadyNow() - start;
-    // The batch is counted before its last image is answered. A client that has
-    // all answers of a batch can then find the batch in the metrics.
+    // The metrics count the batch before its last image is answered. A client
+    // that has received all answers of a batch can therefore find the batch in
+    // the metrics.
     if (++answered == batch_size) {
       metrics_->BatchRun(info.size_class, BatchTriggerName(batch.trigger),
                          batch_size, batch_size + progress.padding);

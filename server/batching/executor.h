@@ -46,8 +46,9 @@ class Executor : private Batcher::Observer {
  public:
   using Probe = batching::Probe;
 
-  // The options of an executor. Only the first context runs the probes and
-  // measures batches. WaitUntilPrepared() returns the errors of the warm-up.
+  // The options of an executor. Only the model's first context runs the probes
+  // (test images) and measures batches. WaitUntilPrepared() returns the errors
+  // of the warm-up.
   struct Options : WarmUpOptions {
     std::string name;     // The model's id.
     std::string version;  // The version's number.
@@ -169,7 +170,9 @@ class Executor : private Batcher::Observer {
                                                  const Batch& batch,
                                                  int padding) const;
 
-  // Runs the remaining checks of Admit() after room has been reserved.
+  // CheckLoad() and CheckShare() check a request for which room has been
+  // reserved. Both return the error with which Admit() refuses the request, or
+  // OK.
   absl::Status CheckLoad(const AdmissionRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(admit_mu_);
   absl::Status CheckShare(const AdmissionRequest& request,
@@ -208,7 +211,7 @@ class Executor : private Batcher::Observer {
 
   image::PixelPool pixels_;
 
-  Batcher batcher_;  // Last, because its threads use all members above.
+  Batcher batcher_;  // The last member, because its threads use the others.
 };
 
 }  // namespace sfmamba::batching

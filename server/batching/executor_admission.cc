@@ -70,9 +70,9 @@ absl::Status Executor::CheckShare(const AdmissionRequest& request,
   const double work = absl::ToDoubleSeconds(estimate.work);
   const absl::Duration drain_left =
       options_.drain_timeout - (estimate.drained - now);
-  // `drain_left` is negative for a request that takes longer than drain_timeout
-  // without being delayed by other work. The remaining time then counts as
-  // zero.
+  // `drain_left` is negative if the request alone takes longer than
+  // drain_timeout, because CheckLoad() accepts such a request. The remaining
+  // time then counts as zero.
   const absl::Duration left =
       std::min(request.deadline - estimate.finish,
                std::max(drain_left, absl::ZeroDuration()));

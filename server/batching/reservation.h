@@ -19,14 +19,15 @@ class QueueRoom;
 // QueueRoom must outlive the reservation.
 using Reservation = server::Hold<QueueRoom>;
 
-// The maximum number of waiting images, and the maximum of their total size.
+// Limits the number of waiting images (`items`) and the total size of these
+// images (`bytes`).
 struct QueueLimits {
   int64_t items = 0;
   int64_t bytes = 0;
 };
 
 // Counts the images of a queue, including images that are still being decoded.
-// Refuses images that exceed the limits.
+// Refuses an image if it would exceed the limits.
 //
 // Thread-safe.
 class QueueRoom {
@@ -47,7 +48,7 @@ class QueueRoom {
 
   // Reserves room. Returns RESOURCE_EXHAUSTED with reason QUEUE_FULL if the
   // images or the bytes do not fit, or with reason CLIENT_QUOTA if they exceed
-  // the client's share. No share applies to an empty `client`.
+  // the client's share. If `client` is empty, there is no limit per client.
   absl::StatusOr<Reservation> Take(int items, int64_t bytes,
                                    absl::string_view client = "");
 

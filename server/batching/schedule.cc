@@ -8,15 +8,16 @@ namespace sfmamba::batching {
 
 namespace {
 
-// Two smaller batches are preferred to one larger batch if the two take at most
-// this many times as long. The images of the first batch are then answered
-// earlier.
+// Two smaller batches are preferred to one larger batch if the two together
+// take at most kSame times as long as the larger batch. The images of the first
+// batch are then answered earlier.
 constexpr double kSame = 1.02;
-// A later line goes before the first line only if its batch is clearly more
-// efficient. Candidate::fullness must be higher by at least this much.
+// A later line goes before the first line only if the later line's batch is
+// clearly more efficient. Its Candidate::fullness must be higher by more than
+// this.
 constexpr double kClearlyFuller = 0.05;
 
-// A line whose batch may leave now. LineId explains lines.
+// A line (a group of waiting images, see LineId) whose batch may leave now.
 struct Candidate {
   int line = 0;
   int images = 0;
@@ -121,8 +122,8 @@ absl::Time LeaveAt(const ScheduleOptions& options, const WaitingLine& line) {
   };
   const std::vector<int>& sizes = curve.efficient_sizes();
   const auto next = std::upper_bound(sizes.begin(), sizes.end(), line.tasks);
-  // No efficient size is larger than the number of waiting tasks. Waiting would
-  // therefore not make the batch more efficient.
+  // If no efficient size is larger than the number of waiting tasks, waiting
+  // would not make the batch more efficient.
   if (next == sizes.end()) return absl::InfinitePast();
   if (options.mode == BatchMode::kThroughput) {
     return std::min(delayed, latest(line.tasks));

@@ -9,8 +9,8 @@
 namespace sfmamba::batching {
 
 enum class BatchMode {
-  // A batch leaves as soon as a device is idle. It waits only if recent
-  // arrivals promise a larger, more efficient batch within a short time.
+  // A batch leaves as soon as a device is idle, unless recent arrivals promise
+  // a larger, more efficient batch within a short time.
   kLatency,
   // A batch waits for its most efficient size. It waits at most for
   // max_queue_delay and never beyond the most urgent deadline.
@@ -18,7 +18,7 @@ enum class BatchMode {
 };
 
 // The reason why a batch left its queue.
-// - kFull: the batch had the size that the device computes fastest.
+// - kFull: enough tasks waited for a batch of the most efficient size.
 // - kDelay: the batch's tasks could not wait longer.
 // - kDrain: the queue is shutting down.
 enum class BatchTrigger { kFull, kDelay, kDrain };
@@ -37,15 +37,17 @@ struct ScheduleOptions {
   BatchMode mode = BatchMode::kLatency;
 };
 
-// The waiting tasks of one key, as input of Decide(). `tasks`, `oldest` and
-// `gap` describe the tasks of all priority classes. The first task is the most
-// urgent task of the priority class for which Decide() is called.
+// The waiting tasks with one batch key (image size and type), as input of
+// Decide(). `tasks`, `oldest` and `gap` describe the tasks of all priority
+// classes. The first task is the most urgent task of the priority class for
+// which Decide() is called.
 struct WaitingLine {
   const BatchCurve* curve = nullptr;  // Not null.
   int tasks = 0;                      // The number of tasks, at least 1.
   absl::Time oldest;                  // The arrival of the oldest task.
-  // True if the line's first client is overdue, see ClientTurns. In this case,
-  // no other line may go before this line.
+  // True if the line's first client is overdue, which means that the client has
+  // received too little device time (see ClientTurns). No other line may then
+  // go before this line.
   bool is_overdue = false;
   // The time by which the first task must be in a batch.
   absl::Time start_by;
@@ -66,8 +68,8 @@ struct Decision {
 };
 
 // Decides which batch leaves next. May be called only while a device is idle.
-// Each element of `lines` describes the waiting tasks of one key. All lines
-// belong to the same priority class and are in the order of their turns.
+// Each element of `lines` describes the waiting tasks with one batch key. All
+// lines belong to the same priority class and are in the order of their turns.
 //
 // - Size: the batch has the largest efficient size that the waiting tasks can
 //   fill. All waiting tasks leave together if one larger batch takes less time

@@ -5,9 +5,9 @@
 namespace sfmamba::batching {
 namespace {
 
-// When there are this many keys, the next new key removes all keys without
-// tasks. Before, keys without tasks stay, because their arrival gaps are still
-// useful.
+// If there are this many batch keys, the next new key removes all keys without
+// tasks. Until then, keys without tasks stay, because the times between their
+// arrivals are still useful.
 constexpr size_t kMaxKeys = 256;
 
 }  // namespace

@@ -49,8 +49,8 @@ class ArrivalGap {
   absl::Duration mean_ = absl::InfiniteDuration();
 };
 
-// Stores the tasks that wait for a batch, by key, priority class and client.
-// Makes no decisions.
+// Stores the tasks that wait for a batch, by batch key, priority class and
+// client. Makes no decisions.
 //
 // Adding a task, removing a task and finding expired tasks are O(log n).
 // Thread-compatible.
@@ -59,10 +59,11 @@ class WaitingTasks {
   // A sorted map of tasks with the most urgent task first.
   using Tasks = std::map<Urgency, BatchTask>;
 
-  // The tasks of one key and one priority class. See LineId.
+  // The tasks of one batch key and one priority class. See LineId.
   class Line {
    public:
-    // A sorted map that also finds the n-th task, and the position of a task.
+    // A sorted map of tasks. It can also find the n-th task and the position of
+    // a task.
     using Order =
         __gnu_pbds::tree<Urgency, const BatchTask*, std::less<Urgency>,
                          __gnu_pbds::rb_tree_tag,
@@ -89,7 +90,7 @@ class WaitingTasks {
     Order order_;
   };
 
-  // The tasks of one key.
+  // The tasks of one batch key.
   struct KeyTasks {
     std::array<Line, server::kPriorityCount> lines;  // Indexed by Priority.
     // Maps the number of each task of the key to the task's arrival time. The
@@ -134,8 +135,8 @@ class WaitingTasks {
   // has a deadline.
   absl::Time NextDeadline() const;
 
-  // Returns the tasks of all keys. A key without tasks stays in the map,
-  // because its average arrival gap is still useful.
+  // Returns the tasks of all batch keys. A key without tasks stays in the map,
+  // because the average time between its arrivals is still useful.
   const std::map<BatchKey, KeyTasks>& keys() const { return keys_; }
   int size() const;
   Waiting waiting(server::Priority priority) const;

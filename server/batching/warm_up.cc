@@ -18,9 +18,9 @@ constexpr size_t kMostRuns = 6;
 // While other models serve requests, batches that are expected to take longer
 // than this are not measured.
 constexpr absl::Duration kLongTurn = absl::Milliseconds(20);
-// While other models serve requests, no batch is measured if a probe took
-// longer than this. Probes run at low priority and on one CPU thread, so they
-// take longer than a batch.
+// While other models serve requests, no batch is measured if a probe (a test
+// image) took longer than this. This limit is higher than kLongTurn, because
+// probes run at low priority and on one CPU thread.
 constexpr absl::Duration kLongProbe = absl::Seconds(1);
 
 // Returns the median of all runs except the first. The first run is slower,

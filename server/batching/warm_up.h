@@ -19,7 +19,7 @@
 
 namespace sfmamba::batching {
 
-// An image and a check of the model's result for the image.
+// A test image, and a function that checks the model's result for this image.
 struct Probe {
   std::vector<uint8_t> pixels;  // RGB values, [height, width, 3].
   int height = 0, width = 0;
@@ -85,7 +85,7 @@ class WarmUp {
   absl::StatusOr<std::vector<BatchTime>> Measure(BatchRunner& runner);
 
  private:
-  BatchLimits::Size size() const;  // The size of a classifier's images.
+  BatchLimits::Size size() const;  // Returns a classifier's padded image size.
   // Waits for a turn of the lowest priority. Returns nullopt if no other model
   // serves requests.
   std::optional<DeviceTurns::Turn> TakeTurn(absl::Duration cost);
