@@ -34,8 +34,8 @@ class ClientShares {
   // Counts `amount` as held by `client` until GiveBack(). Returns false and
   // counts nothing if the client would then hold more than its share of the
   // resource. The share is computed from `free`, the unused amount of the
-  // resource. The caller may subtract `amount` from `free` before the call. The
-  // share is then smaller, above all if `amount` is large.
+  // resource. If the caller passes `free` minus `amount` instead, the share is
+  // smaller, so large amounts are more likely to be refused.
   bool Take(absl::string_view client, int64_t amount, int64_t free);
   // Subtracts `amount`, which is at most the amount that the client holds.
   void GiveBack(absl::string_view client, int64_t amount);
