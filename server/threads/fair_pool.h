@@ -48,7 +48,8 @@ class FairPool {
   explicit FairPool(Options options);
   ~FairPool();
 
-  // Returns a number for Work::group that no other group has.
+  // Returns a new value for Work::group, which identifies the pieces of one
+  // request.
   uint64_t NewGroup() { return next_group_++; }
 
   // Adds a piece of work. Ignores exceptions that `work.run` throws. The
@@ -60,8 +61,9 @@ class FairPool {
   // See FairQueue::Expedite().
   void Expedite(uint64_t group) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns the expected time from now until a new group would be finished.
-  // `cost` is the time that all work of the group takes on one thread.
+  // Returns the expected time from now until a new group (all pieces of one
+  // request) would be finished. `cost` is the time that all work of the group
+  // takes on one thread.
   absl::Duration Wait(absl::Duration cost, Priority priority,
                       absl::Time deadline) const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -97,7 +99,7 @@ class FairPool {
   // The number of threads that run a long piece.
   int long_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  // Last, because the threads use all members above.
+  // The threads are the last members, because they use all members above.
   std::vector<std::thread> threads_;
 };
 

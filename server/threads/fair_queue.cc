@@ -11,9 +11,8 @@ constexpr int64_t kFrontRound = -1;
 // even if the piece itself takes less time.
 constexpr absl::Duration kLeastOvertaken = absl::Milliseconds(5);
 // The virtual time of the queue increases by 1/kAging of the cost of each piece
-// that Pop() returns. The place of a new group starts at the virtual time. With
-// a higher kAging, large pieces wait longer, because more small pieces that
-// arrive later run before them.
+// that Pop() returns, see FairQueue. With a higher kAging, large pieces wait
+// longer, because more small pieces that arrive later run before them.
 constexpr int kAging = 96;
 
 }  // namespace

@@ -116,8 +116,8 @@ class FairQueue {
   uint64_t pushed_ = 0;
   absl::Duration waiting_;  // The total cost of order_.
 
-  // Stores the place of each group's last piece. A new group starts at the
-  // virtual time of the queue, which is shares_.now().
+  // Stores the place (the virtual finish time) of each group's last piece. A
+  // new group starts at the virtual time of the queue, which is shares_.now().
   FairShares<uint64_t> shares_;
   // The number of unfinished pieces of each group.
   absl::flat_hash_map<uint64_t, int> pieces_;

@@ -70,7 +70,7 @@ class Worker {
   // The time of the routine's next call.
   absl::Time due_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  std::thread thread_;  // Last, because the thread uses the members above.
+  std::thread thread_;  // The last member, because the thread uses the others.
 };
 
 }  // namespace sfmamba::server
