@@ -30,7 +30,7 @@ using google::protobuf::TextFormat;
 
 // The maximum number of bytes of a rejected value that an error contains.
 constexpr size_t kMaxShown = 64;
-// The longest duration in protobuf.
+// The longest duration that protobuf can represent.
 constexpr absl::Duration kLongest = absl::Seconds(int64_t{315'576'000'000});
 
 bool IsDuration(const FieldDescriptor& field) {
@@ -268,7 +268,8 @@ std::string DescribeRange(const FieldDescriptor& field) {
     return JoinChoices(EnumNames(field));
   }
   if (setting.range() == "any") return "a finite number";
-  // A suffix such as MiB already contains the unit.
+  // If the range ends in a suffix such as MiB, the range already contains the
+  // unit.
   if (setting.unit().empty() || absl::EndsWith(setting.range(), "iB")) {
     return setting.range();
   }

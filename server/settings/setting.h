@@ -54,8 +54,9 @@ absl::Status AddFromText(const google::protobuf::FieldDescriptor& field,
                          absl::string_view text,
                          google::protobuf::Message* message);
 
-// Sets every unset field that has a default. A number without presence counts
-// as unset if its value is 0. Nested groups are not changed.
+// Sets every unset field that has a default. A number field that is not
+// declared `optional` counts as unset if its value is 0. Nested groups are not
+// changed.
 void SetDefaults(google::protobuf::Message* message);
 
 // Returns INVALID_ARGUMENT if a field is out of range. Fields inside groups are

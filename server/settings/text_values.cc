@@ -28,7 +28,8 @@ bool IsSize(const FieldDescriptor& field) {
   return SettingOf(field).unit() == "bytes";
 }
 
-// Copies text and replaces values in the copy.
+// Copies a message in text form. In the copy, durations and sizes are replaced
+// by values that protobuf's parser accepts.
 class Rewriter {
  public:
   explicit Rewriter(absl::string_view text) : in_(text) {}
