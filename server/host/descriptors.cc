@@ -18,7 +18,7 @@ void RaiseDescriptorLimit() {
 
 void FillStandardDescriptors() {
   int fd = -1;
-  do {  // open() returns the lowest unused number.
+  do {  // open() returns the lowest unused descriptor.
     fd = open("/dev/null", O_RDWR);
   } while (fd >= 0 && fd <= STDERR_FILENO);
   if (fd >= 0) close(fd);

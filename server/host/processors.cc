@@ -48,8 +48,9 @@ double QuotaIn(const std::string& folder) {
                FirstLine(folder + "/cpu.cfs_period_us"));
 }
 
-// Returns the smallest CPU quota of the control group `path` (for example
-// "/a/b") and its ancestors below `mount`.
+// Returns the smallest CPU quota of a control group and all its ancestors.
+// `path` names the group, for example "/a/b". `mount` is the folder of the root
+// group.
 double SmallestQuota(const std::string& mount, std::string path) {
   double smallest = QuotaIn(mount);
   while (path.size() > 1) {

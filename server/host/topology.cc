@@ -84,8 +84,8 @@ std::vector<std::pair<int, std::vector<int>>> ReadNodes(
   return nodes;
 }
 
-// By default, a context has at most this many threads. Contexts with more
-// threads were not measured.
+// By default, a context (which runs one batch at a time) has at most this many
+// threads. Contexts with more threads were not measured.
 constexpr int kMostThreads = 16;
 
 using Core = std::vector<int>;  // The numbers of the core's CPUs.
@@ -134,8 +134,8 @@ std::vector<int> Apportion(const std::vector<int>& weights, int seats) {
   return shares;
 }
 
-// Appends `groups` groups of neighbouring cores to `result`. The groups differ
-// by at most 1 core.
+// Appends `groups` groups of neighbouring cores to `result`. The sizes of the
+// groups differ by at most 1 core.
 void Divide(const std::vector<Core>& cores, int groups,
             std::vector<model::ProcessorGroup>* result) {
   const size_t count = cores.size();
