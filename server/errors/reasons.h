@@ -57,10 +57,11 @@ absl::Status TaskMismatch(absl::string_view field, absl::string_view model,
 // MODEL_CONTROL_OFF. The server's settings do not allow calls to load or unload
 // models.
 absl::Status ModelControlOff();
-// VERSION_IN_USE. The version `model` cannot be unloaded, because it has the
-// label `label`.
+// VERSION_IN_USE. The model version named `model` cannot be unloaded, because
+// it has the label `label`.
 absl::Status VersionInUse(absl::string_view model, absl::string_view label);
-// LOAD_FAILED. The version `model` did not load because of `message`.
+// LOAD_FAILED. The model version named `model` did not load. `message` says
+// why.
 absl::Status LoadFailed(absl::string_view model, absl::string_view message);
 // TOO_MANY_LABELS. `model` already has the maximum number of labels.
 absl::Status TooManyLabels(absl::string_view model, int max);
@@ -123,7 +124,8 @@ absl::Status PredictedDeadlineMiss(absl::Duration wait,
 // `max_bytes` are allowed. `smaller` describes requests with smaller responses.
 absl::Status ResponseTooLarge(int64_t bytes, int64_t max_bytes,
                               absl::string_view smaller);
-// DEVICE_OOM with the retry delay `retry_after`.
+// DEVICE_OOM with the retry delay `retry_after`. The device does not have
+// enough free memory.
 absl::Status DeviceOutOfMemory(absl::Duration retry_after);
 
 // ---- UNAVAILABLE: another replica may be able to answer ----
