@@ -51,7 +51,7 @@ struct AdmissionRequest {
 
 // The predicted times of a request if it is admitted now.
 struct AdmissionEstimate {
-  // The start of the batch of the request's last image.
+  // The time when the batch with the request's last image starts.
   absl::Time start;
   // The predicted end of the request. It includes a margin, so that 95 % of
   // requests end earlier.
@@ -88,7 +88,7 @@ struct AdmissionState {
   // The work that runs before all images of the request's client are done. It
   // includes the request's images with other batch keys. It excludes the
   // request's images with the request's key and all images that are being
-  // decoded, because EstimateAdmission() adds these two.
+  // decoded, because EstimateAdmission() adds these images.
   WorkAhead drain;
   // The device time for the request's images with other batch keys.
   absl::Duration own_others;

@@ -43,11 +43,11 @@ class BatchProfile {
   void Import(const std::vector<BatchTime>& times, absl::Time now);
   std::vector<BatchTime> Export() const;
 
-  // Returns the curves of all keys that have estimates.
+  // Returns the curves of all batch keys that have estimates.
   const std::map<BatchKey, BatchCurve>& curves() const { return curves_; }
-  // Returns the curve of `key`. If `key` has no estimates, returns a curve
-  // without estimates. The reference is valid until the next Record() or
-  // Import().
+  // Returns the curve of the batch key `key`. If `key` has no estimates,
+  // returns a curve without estimates. The reference is valid until the next
+  // Record() or Import().
   const BatchCurve& Curve(const BatchKey& key) const;
 
  private:

@@ -261,7 +261,7 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
   const KeyTasks& waiting = waiting_.keys().at(batch->key);
   const BatchCurve& curve = profile_.Curve(batch->key);
   // Late tasks are dropped only if the estimates are fresh, because old
-  // estimates may be wrong. A trial drops no late tasks either.
+  // estimates may be wrong. A trial never drops late tasks.
   const bool drops_late = curve.IsFresh(now) && !decision.is_trial;
   const auto end = [&](int count) {
     return drops_late ? now + curve.P95(count) : absl::InfinitePast();
@@ -301,9 +301,9 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
     int fewer = count - 1;
     while (fewer > 0 && earliest < end(fewer)) --fewer;
     // A smaller batch takes more device time per image, and other tasks wait
-    // longer. The batch is reduced only if no other task of the key and no
-    // other client waits. In addition, the device must have time to spare, or
-    // the saved images must be worth the time.
+    // longer. The batch is reduced only if no other client and no other task
+    // with the batch key waits. In addition, the device must have time to
+    // spare, or the saved images must be worth the time.
     const bool may_cut =
         earliest < absl::InfiniteFuture() && fewer > 0 &&
         waiting.size() == count &&

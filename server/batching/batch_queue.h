@@ -129,7 +129,7 @@ class BatchQueue {
   AdmissionEstimate Estimate(const AdmissionRequest& request,
                              absl::Time now) const;
   // Predicts how long a new client's task would wait for its batch. The task
-  // has priority class kNormal and the key of the last batch.
+  // has priority class kNormal and the batch key of the last batch.
   absl::Duration Wait(absl::Time now) const;
   // Returns the number of clients with waiting images in any queue on this
   // queue's first device.
@@ -143,8 +143,8 @@ class BatchQueue {
   BatchProfile& profile() { return profile_; }
   const BatchProfile& profile() const { return profile_; }
 
-  // Returns the profiles of all keys. Should be called rarely, because each
-  // call copies all profiles.
+  // Returns the profiles of all batch keys. Should be called rarely, because
+  // each call copies all profiles.
   std::vector<KeyProfile> KeyProfiles(absl::Time now) const;
 
   int size() const { return waiting_.size(); }
@@ -168,9 +168,10 @@ class BatchQueue {
     BatchCharge charge;
   };
 
-  // Returns the predicted device time of a batch, which is always more than
-  // zero. If the duration of the key's batches is unknown, returns the time of
-  // the longest known batch.
+  // Returns the predicted device time of a batch of `images` images, which is
+  // always more than zero. If the duration of batches with the batch key `key`
+  // is unknown, returns the longest time that a batch of the best size takes
+  // with another key.
   absl::Duration Cost(const BatchKey& key, int images) const;
   LineId LineOn(const DeviceTurns::Member& device, const BatchKey& key,
                 server::Priority priority) const;
@@ -180,13 +181,13 @@ class BatchQueue {
   void SetFirst(const BatchKey& key, server::Priority priority,
                 const std::string& client);
   BatchTask Take(const WaitingTasks::TaskId& id);
-  // Returns the input of Decide() for the waiting tasks of `key` in all
-  // priority classes. The first task of the result is the most urgent task of
-  // the class `priority`. This class must have waiting tasks.
+  // Returns the input of Decide() for the waiting tasks with the batch key
+  // `key`, in all priority classes. The first task of the result is the most
+  // urgent task of the class `priority`. This class must have waiting tasks.
   WaitingLine LineOf(const BatchKey& key, server::Priority priority,
                      absl::Time now) const;
-  // Returns up to `count` tasks of a key in the order of their turns on the
-  // device. The tasks of class `first` come before other tasks.
+  // Returns up to `count` tasks with the batch key `key`, in the order of their
+  // turns on the device. The tasks of class `first` come before other tasks.
   std::vector<WaitingTasks::TaskId> FirstTasks(
       const DeviceTurns::Member& device, const BatchKey& key,
       server::Priority first, int count) const;
@@ -208,8 +209,8 @@ class BatchQueue {
   // Returns true if tasks arrive so fast that full batches of them need most of
   // the slots' time.
   bool IsBusy(absl::Time now) const;
-  // Returns true if a task of the key waits or runs. The batch of this task
-  // will then correct the estimates of the key.
+  // Returns true if a task with the batch key `key` waits or runs. The batch of
+  // this task will then correct the estimates of the key.
   bool IsUsed(const BatchKey& key) const;
   // Returns by how much the number of waiting clients exceeds its recent
   // average, or 0 if it does not. This is the expected number of further
@@ -243,7 +244,7 @@ class BatchQueue {
   std::unique_ptr<DeviceTurns::Member>
       own_device_;  // The queue's member of own_turns_.
   std::vector<const DeviceTurns::Member*> devices_;
-  std::map<uint64_t, Running> running_;  // Keyed by batch number.
+  std::map<uint64_t, Running> running_;  // Maps batch numbers to batches.
   // The average wait of a batch, see AdmissionState::turn_wait.
   absl::Duration turn_wait_;
   // The additional device time of past trials, minus a small part of the time

@@ -96,7 +96,8 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
     state.busy_until.push_back(
         running.start + profile_.Curve(running.key).Median(running.images));
   }
-  // The request's images of other keys are assumed to run in separate batches.
+  // The request's images with other batch keys are assumed to run in separate
+  // batches.
   for (const auto& [key, images] : request.others) {
     if (holds_for(key)) state.own_others += profile_.Curve(key).Work(images);
   }

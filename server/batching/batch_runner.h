@@ -53,15 +53,15 @@ bool IsFinite(const model::Result& result);
 // failing image is alone. If both halves fail, no single image is the cause,
 // and all images of both halves get the error.
 //
-// The thread that creates the runner must also use and destroy the runner. The
-// same rule applies to the runner's context.
+// One thread must create, use and destroy both the runner and its execution
+// context.
 class BatchRunner {
  public:
   // The progress of a batch.
   struct Progress {
     int images = 0;         // The number of images that ran together.
-    int padded_images = 0;  // The batch's padding images so far.
-    int padding = 0;        // The number of padding images so far.
+    int padded_images = 0;  // `images` plus padding images.
+    int padding = 0;        // The batch's padding images so far.
   };
   // Receives the result of the image with index `image`, or the model's error.
   using Answer =

@@ -162,7 +162,7 @@ class Batcher {
   Observer* const observer_;  // May be null.
   using Members = std::map<DeviceTurns*, std::unique_ptr<DeviceTurns::Member>>;
   const Members members_;
-  std::vector<DeviceTurns::Member*> devices_;  // Indexed by thread.
+  std::vector<DeviceTurns::Member*> devices_;  // The device of each thread.
   QueueRoom room_;
 
   mutable absl::Mutex mu_;

@@ -46,10 +46,10 @@ void ClientTurns::Filling::Pick(std::optional<Urgency> first) {
 
 ClientTurns::Tree::const_iterator ClientTurns::Earliest(const Tree& tree,
                                                         absl::Duration limit) {
-  // Searches from the root towards `limit`. If the tag of a node is below
-  // `limit`, all tags in the node's left subtree are below `limit`, too. The
-  // image of the node and the most urgent image of the subtree are then
-  // compared with the best image so far.
+  // Searches the tree from the root towards the tag `limit`. If the tag of a
+  // node is below `limit`, all tags in the node's left subtree are below
+  // `limit`, too. The node's image and the most urgent image of this subtree
+  // are then compared with the best image so far.
   const auto end = tree.node_end();
   auto best = end;
   bool is_subtree = false;
@@ -246,9 +246,9 @@ void ClientTurns::Add(const BatchCharge& charge, absl::Duration cost) {
 }
 
 void ClientTurns::Charge(BatchCharge* charge) {
-  // Advances the virtual time to the lowest StartOf() of the classes with
-  // waiting images, see FairShares. The class with this StartOf() need not be
-  // the class of the batch.
+  // Advances the virtual time to the lowest StartOf() of the priority classes
+  // with waiting images, see FairShares. This class may be a different class
+  // than the class of the batch.
   absl::Duration least = absl::InfiniteDuration();
   for (const server::Priority priority : server::kPrioritiesInOrder) {
     charge->active[static_cast<int>(priority)] = ClassOf(priority).active;

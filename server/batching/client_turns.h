@@ -53,8 +53,8 @@ struct LineId {
   }
 };
 
-// The device time of a batch. It is charged to the clients of the batch's
-// images.
+// The device time of a batch, which is charged to the clients whose images are
+// in the batch.
 struct BatchCharge {
   struct Part {
     server::Priority priority = server::Priority::kNormal;
@@ -71,14 +71,14 @@ struct BatchCharge {
 // Decides whose image a device runs next. Clients take turns, and the most
 // urgent image of each client goes first. Priority classes share the device's
 // time in the ratio of server::kPriorityShares. These rules hold within a
-// class:
+// priority class:
 //
 // - Each client has a tag, which is the device time charged to the client. The
-//   class has a virtual time, which is the device time that each waiting client
-//   should have received so far. Each batch increases the virtual time by the
-//   cost of the batch divided by the number of waiting clients. When a client
-//   starts to wait, its tag is raised to the virtual time if the tag is lower.
-//   Waiting alone does not change the tag.
+//   priority class has a virtual time, which is the device time that each
+//   waiting client should have received so far. Each batch increases the
+//   virtual time by the cost of the batch divided by the number of waiting
+//   clients. When a client starts to wait, its tag is raised to the virtual
+//   time if the tag is lower. Waiting alone does not change the tag.
 // - A client is overdue if its tag is below the virtual time by at least the
 //   duration of a batch. Overdue clients go first, in ascending order of their
 //   tags.
@@ -99,8 +99,9 @@ class ClientTurns {
  private:
   struct Client;
 
-  // The position of a client in a tree. It consists of the client's tag and the
-  // number of the client's most urgent image.
+  // The position of a client in a tree. It consists of the client's tag (the
+  // device time charged to the client) and the number of the client's most
+  // urgent image.
   using Place = std::pair<absl::Duration, uint64_t>;
   struct Entry {
     Client* client = nullptr;
@@ -124,9 +125,9 @@ class ClientTurns {
                                 __gnu_pbds::rb_tree_tag, MostUrgent>;
 
  public:
-  // Picks the images of a line for a batch, one after another. Picking moves
-  // clients in the tree of the line. The destructor moves these clients back.
-  // The line must not change while this object exists.
+  // Picks the images of a line (see LineId) for a batch, one after another.
+  // Picking moves clients in the tree of the line. The destructor moves these
+  // clients back. The line must not change while this object exists.
   class Filling {
    public:
     // `cost` is the device time of one image. It must be more than zero.
@@ -174,7 +175,7 @@ class ClientTurns {
   std::array<server::Priority, server::kPriorityCount> ClassesInTurn() const;
 
   // A line in the result of LinesInTurn(). `is_overdue` is true if the first
-  // client of the line is overdue.
+  // client of the line has received too little device time, see ClientTurns.
   struct Turn {
     BatchKey key;
     bool is_overdue = false;
@@ -234,8 +235,8 @@ class ClientTurns {
     return classes_[static_cast<int>(priority)];
   }
   static bool GoesBefore(const Head& a, const Head& b);
-  // Returns the most urgent image of the clients whose tag is below `limit`, or
-  // end() if there is no such client.
+  // Returns the most urgent image of the clients whose tag (charged device
+  // time) is below `limit`. Returns end() if there is no such client.
   static Tree::const_iterator Earliest(const Tree& tree, absl::Duration limit);
   // Returns the client in a tree that has the next turn. `now` is the virtual
   // time, and `batch` is the duration of a batch. `least` is the smallest tag

@@ -38,9 +38,9 @@ std::optional<DeviceTurns::Turn> DeviceTurns::Member::TryTake(
     last->turns_ = nullptr;
   }
   if (turns_.taken_ >= turns_.at_once_) return std::nullopt;
-  // Members can be waiting here only because the turn of `last` has just ended.
-  // Grant() has given them all other turns. ClientTurns now decides whether
-  // this queue or a waiting member goes first.
+  // Grant() grants every available turn immediately. Other members can
+  // therefore be waiting here only if the turn of `last` has just ended.
+  // ClientTurns decides whether this queue or a waiting member goes first.
   std::vector<QueueId> queues = turns_.Queues();
   queues.push_back(queue_);
   if (turns_.clients_.Next(queues) + 1 < static_cast<int>(queues.size())) {

@@ -57,10 +57,10 @@ class DeviceTurns {
 
     const QueueId& queue() const { return queue_; }
 
-    // Returns a turn for the queue's images, or nullopt if images of other
-    // queues go first. Ends `last`, the member's previous turn, under the same
-    // lock. If the caller ended `last` before this call, other waiting members
-    // would always go first.
+    // Returns a turn for the queue's images. Returns nullopt if no turn is
+    // available or images of other queues go first. Ends `last`, the member's
+    // previous turn, under the same lock. If the caller ended `last` before
+    // this call, other waiting members would always go first.
     std::optional<Turn> TryTake(std::optional<Turn> last = std::nullopt);
     // Waits for a turn for the queue's images and returns the turn.
     Turn Take();
@@ -135,8 +135,9 @@ class DeviceTurns {
 // Thread-safe. The object must outlive all members of the devices.
 class Devices {
  public:
-  // Returns the device called `name`, such as "cpu" or "cuda:0". The first call
-  // for a device sets the maximum number of its concurrent turns.
+  // Returns the device called `name`, such as "cpu" or "cuda:0". In the first
+  // call for a device, `at_once` sets the maximum number of the device's
+  // concurrent turns. Later calls ignore `at_once`.
   DeviceTurns& Get(const std::string& name, int at_once)
       ABSL_LOCKS_EXCLUDED(mu_);
 

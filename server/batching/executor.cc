@@ -87,7 +87,7 @@ image::PixelPool MakePixelPool(const model::VisionModel& model,
 
 // Returns the device of each context of the model. A context runs one batch at
 // a time. If this model is the first model on a device, the device allows as
-// many concurrent turns as the model has contexts on it.
+// many concurrent turns as the model has contexts on this device.
 std::vector<DeviceTurns*> DevicesOf(const model::VisionModel& model,
                                     Devices& devices) {
   std::map<std::string, int> contexts;

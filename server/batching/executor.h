@@ -128,7 +128,7 @@ class Executor : private Batcher::Observer {
   // Returns the current estimates of batch durations.
   std::vector<BatchTime> Times() const { return batcher_.ExportProfile(); }
 
-  // Returns the estimates and arrival rates of all keys.
+  // Returns the estimates and arrival rates of all batch keys.
   std::vector<KeyProfile> KeyProfiles() const { return batcher_.KeyProfiles(); }
 
   const Options& options() const { return options_; }

@@ -61,7 +61,7 @@ class QueueRoom {
 
   // Returns the number of images that each client has reserved.
   const server::ClientShares& clients() const { return clients_; }
-  int64_t items() const;  // The number of reserved images.
+  int64_t items() const;  // Returns the number of reserved images.
 
  private:
   friend Reservation;

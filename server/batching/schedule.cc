@@ -103,8 +103,8 @@ constexpr absl::Duration kShortestWait = absl::Microseconds(100);
 
 constexpr absl::Duration kLargestMargin = absl::Milliseconds(20);
 
-// Returns the margin between the start of the first task and its latest start
-// time. A margin is necessary, because threads wake late, especially on a busy
+// Returns how long before its latest start time the first task should start.
+// Such a margin is necessary, because threads wake late, especially on a busy
 // CPU. The margin grows with the time that the task may wait.
 absl::Duration Margin(const WaitingLine& line) {
   return std::clamp((line.start_by - line.oldest) / 32, kScheduleMargin,

@@ -42,7 +42,7 @@ struct ScheduleOptions {
 // classes. The first task is the most urgent task of the priority class for
 // which Decide() is called.
 struct WaitingLine {
-  const BatchCurve* curve = nullptr;  // Not null.
+  const BatchCurve* curve = nullptr;  // The curve of the key, never null.
   int tasks = 0;                      // The number of tasks, at least 1.
   absl::Time oldest;                  // The arrival of the oldest task.
   // True if the line's first client is overdue, which means that the client has

@@ -55,8 +55,8 @@ struct WarmUpOptions {
   std::function<bool()> stop = [] { return false; };
 };
 
-// Prepares the contexts of a model before the first task. Then runs the probes
-// and measures batches on the first context.
+// Prepares the execution contexts of a model before the first task. Then runs
+// the probes (test images) and measures batches on the first context.
 //
 // Thread-compatible. Used by one context's thread at a time.
 class WarmUp {
