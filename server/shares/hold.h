@@ -25,7 +25,7 @@ class Hold {
  public:
   using Part = typename Account::Part;
 
-  Hold() = default;  // Holds nothing.
+  Hold() = default;  // Creates an empty hold.
   Hold(Account* account, Part part)
       : account_(account), part_(std::move(part)) {}
   Hold(Hold&& other) noexcept

@@ -14,7 +14,8 @@ namespace sfmamba::server {
 
 // The purpose for which a request holds memory.
 enum class MemoryUse {
-  // The message of the request. It is held until all its images are decoded.
+  // The message of the request. It is held until all images of the request are
+  // decoded.
   kMessage,
   // The working memory of the decoders.
   kDecode,
