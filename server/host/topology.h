@@ -14,9 +14,9 @@ namespace sfmamba::server {
 // are numbers that the kernel assigns.
 struct Processor {
   int number = 0;
-  int node = 0;   // The NUMA node.
-  int cache = 0;  // The lowest CPU number at the same last-level cache.
-  int core = 0;   // The lowest CPU number at the same physical core.
+  int node = 0;   // The number of the NUMA node.
+  int cache = 0;  // The lowest number of a CPU with the same last-level cache.
+  int core = 0;   // The lowest number of a CPU on the same physical core.
 };
 
 // Returns the kernel's description of the CPUs `allowed`, ordered by node,
