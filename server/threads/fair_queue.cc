@@ -7,8 +7,8 @@ namespace sfmamba::server {
 namespace {
 
 constexpr int64_t kFrontRound = -1;
-// A piece that waits for memory may always be overtaken by work of this cost,
-// even if the piece itself takes less time.
+// Pieces with this total cost may always overtake a piece that waits for
+// memory, even if the waiting piece itself takes less time.
 constexpr absl::Duration kLeastOvertaken = absl::Milliseconds(5);
 // The virtual time of the queue increases by 1/kAging of the cost of each piece
 // that Pop() returns, see FairQueue. With a higher kAging, large pieces wait

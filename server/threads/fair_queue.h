@@ -50,7 +50,7 @@ struct Work {
 // Places are rounded down to multiples of a length that is called a round. If
 // pieces have the same rounded place, the highest priority runs first, then the
 // earliest deadline. Pieces whose deadline has passed run before all others,
-// because they take no time.
+// because they end immediately.
 //
 // The class has no clock and no thread. Thread-compatible.
 class FairQueue {
@@ -79,7 +79,7 @@ class FairQueue {
   void Done(uint64_t group);
 
   // Moves the group's waiting pieces before all others. Intended for cancelled
-  // groups, whose pieces take no time.
+  // groups, whose pieces end immediately.
   void Expedite(uint64_t group);
 
   // Returns the cost of the waiting work that would run before a new piece. The

@@ -20,7 +20,8 @@ void NameThisThread(absl::string_view name) {
 }
 
 void LowerThisThreadsPriority() {
-  // On Linux this affects only the calling thread. A failure is harmless.
+  // On Linux, setpriority() changes only the calling thread here. A failure is
+  // harmless.
   setpriority(PRIO_PROCESS, 0, kNice);
 }
 
