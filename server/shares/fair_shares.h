@@ -9,13 +9,13 @@
 
 namespace sfmamba::server {
 
-// Tracks how much service each flow (for example a client) has received. The
-// unit is virtual time. This is the cost of a service divided by the weight of
-// its priority in kPriorityShares. If a resource always serves the waiting flow
-// with the lowest StartOf(), the flows share the resource in the ratio of these
-// weights. An idle flow earns no credit, because its next service starts no
-// earlier than the virtual time now(). Source: start-time fair queueing (Goyal,
-// Vin and Cheng, 1996).
+// Tracks how much service each flow (for example a client) has received.
+// Services are measured in virtual time, which is the cost of a service divided
+// by the weight of its priority in kPriorityShares. If a resource always serves
+// the waiting flow with the lowest StartOf(), the flows share the resource in
+// the ratio of these weights. An idle flow earns no credit, because its next
+// service starts no earlier than the virtual time now(). Source: start-time
+// fair queueing (Goyal, Vin and Cheng, 1996).
 //
 //   const Flow next = ...;  // The waiting flow with the lowest StartOf().
 //   shares.AdvanceTo(shares.StartOf(next));
