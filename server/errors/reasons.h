@@ -18,7 +18,8 @@ namespace sfmamba::server {
 
 // MALFORMED_MESSAGE. The message is not a valid protobuf of its type.
 absl::Status MalformedMessage(absl::string_view message);
-// INVALID_FIELD. `field` is a BadRequest path such as "params.top_k".
+// INVALID_FIELD. `field` is the path of the field for google.rpc.BadRequest,
+// such as "params.top_k".
 absl::Status InvalidField(absl::string_view field, absl::string_view message);
 // INVALID_FIELD for the value `got`. The error contains at most the first 200
 // bytes of `got`.
@@ -71,7 +72,7 @@ absl::Status ModelNotFound(absl::string_view name, absl::string_view hint = "");
 // Removes the hint from a MODEL_NOT_FOUND error, for callers who may not list
 // models. Returns other errors unchanged.
 absl::Status WithoutHint(const absl::Status& status);
-// NOT_SUPPORTED. `what` names a feature.
+// NOT_SUPPORTED. `what` names the feature that is not supported.
 absl::Status NotSupported(absl::string_view what);
 // NOT_SUPPORTED for a feature of earlier releases. `what` names the feature,
 // and `instead` names the replacement.
@@ -144,11 +145,11 @@ absl::Status DeviceFailed(absl::string_view message);
 // ---- DEADLINE_EXCEEDED, CANCELLED ----
 
 // EXPIRED_IN_QUEUE. The deadline has passed, or the answer cannot be ready
-// before the deadline. `stage` names the stage that has found this, such as
-// "queue".
-absl::Status Expired(absl::string_view stage);
-// CANCELLED. The caller has cancelled. `stage` names the stage that has found
+// before the deadline. `stage` names the stage in which the server noticed
 // this, such as "queue".
+absl::Status Expired(absl::string_view stage);
+// CANCELLED. The caller has cancelled. `stage` names the stage in which the
+// server noticed this, such as "queue".
 absl::Status Cancelled(absl::string_view stage);
 
 // ---- INTERNAL ----
