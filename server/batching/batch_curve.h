@@ -8,10 +8,9 @@
 
 namespace sfmamba::batching {
 
-// Estimates how long a batch takes. All batches have the same batch key (image
-// size and type). The estimated duration T depends on the number of images in
-// the batch (the size). The first estimates come from measurements. Each batch
-// that runs corrects T.
+// Estimates how long batches with one batch key (image size and type) take. The
+// estimated duration T depends on the number of images in the batch (the size).
+// The first estimates come from measurements. Each batch that runs corrects T.
 //
 // T never decreases with the size. Between the sizes that ran, T is
 // interpolated. Below the smallest size that ran, T is proportional to the

@@ -231,7 +231,7 @@ class BatchQueue {
   // urgency of the request's images. If these images join a batch of earlier
   // tasks, `limit` may be the urgency of this batch. `new_clients` is the
   // result of NewClients(). If `is_busy` is true, other clients are expected to
-  // send more tasks meanwhile.
+  // send more tasks before the request runs.
   Turns TurnsOf(const WaitingTasks::Line& line, const BatchCurve& curve,
                 const AdmissionRequest& request, const Urgency& limit,
                 double new_clients, bool is_busy) const;

@@ -60,7 +60,8 @@ BatchQueue::Turns BatchQueue::TurnsOf(const WaitingTasks::Line& line,
   const int64_t others = line.size() - held;
   const int64_t clients = line.clients().size() - (held > 0);
   // Returns how many tasks of other clients run while this client runs `images`
-  // images. Clients take turns, so each other client can run as many images.
+  // images. Clients take turns, so each other client can also run `images`
+  // images.
   const auto turns = [&](int64_t images) {
     int64_t known = images * clients;
     if (!is_busy) known = std::min(known, others);
