@@ -27,7 +27,7 @@ struct GoldenImage {
 //   image.n   U8 [height, width, 3]
 // For a classifier:
 //   logits.n  F32 [classes]
-// For a detector, in pixels of the image:
+// For a detector, whose boxes are in pixels of the image:
 //   boxes.n   F32 [detections, 4] as x1, y1, x2, y2
 //   scores.n  F32 [detections]
 //   classes.n I32 [detections]
@@ -58,7 +58,7 @@ absl::Status WriteGolden(const std::string& version,
 //   in `got`. Two detections match if their classes are equal, their boxes
 //   overlap by at least 0.8 (IoU) and their scores differ by at most 0.1.
 // - Each detection in `got` with a score of 0.6 or more must match an expected
-//   one.
+//   detection.
 // - At least 98 % of the pixels of a class map must be equal.
 absl::Status CheckResult(const model::Result& got,
                          const model::Result& expected);

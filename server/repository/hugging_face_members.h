@@ -12,8 +12,8 @@
 
 namespace sfmamba::repository {
 
-// A member of a JSON file, with a label for error messages such as
-// "config.json: pretrained_cfg.mean".
+// A member of a JSON file. `label` names the member in error messages, for
+// example as "config.json: pretrained_cfg.mean".
 struct Member {
   std::string label;
   nlohmann::json value;  // Null if the member is missing or has the value null.

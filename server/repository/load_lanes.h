@@ -26,7 +26,7 @@ class LoadLanes {
 
   // A job may use the low-priority thread `background`. No other job uses this
   // thread at the same time. If `stopped` is true, the job must not do its
-  // work, see Worker::Job.
+  // work. It should only report that the work was not done, see Worker::Job.
   using Job = std::function<void(server::Worker& background, bool stopped)>;
 
   // `most_waiting` is the maximum number of waiting jobs. `background_starts`

@@ -15,7 +15,7 @@ namespace {
 
 using observability::ModelState;
 
-// Maximum number of names listed in an error.
+// The maximum number of names that an error lists.
 constexpr size_t kMostListed = 10;
 
 void ShowState(const ModelVersion& version) {
@@ -30,9 +30,9 @@ std::string Listed(absl::string_view what,
   return absl::StrCat("; ", what, " ", absl::StrJoin(names, ", "));
 }
 
-// Returns a hint for the case that `entry` does not have the version or label
-// in `name`. The hint lists the versions or labels that exist, or only the most
-// similar label. The hint is part of an error.
+// Returns a hint for an error. The error says that `entry` does not have the
+// version or the label in `name`. If a similar label exists, the hint names
+// only this label. Otherwise the hint lists the existing versions or labels.
 std::string WhatEntryHas(const ModelName& name, const ModelEntry& entry) {
   std::vector<std::string> found;
   if (!name.label.empty()) {
@@ -240,8 +240,8 @@ void ModelCatalog::Fail(const Version& version, absl::string_view reason) {
 
 ModelCatalog::Version ModelCatalog::Unserved(const ModelVersion& version,
                                              const std::string& reason) {
-  // Points to the metrics of unknown models, but does not own them. The metrics
-  // live as long as metrics_.
+  // The pointer `unknown` does not own the metrics of unknown models. These
+  // metrics live as long as metrics_.
   std::shared_ptr<observability::ModelMetrics> unknown(
       std::shared_ptr<void>(), &metrics_.UnknownModel());
   auto unserved = std::make_shared<ModelVersion>(

@@ -69,24 +69,29 @@ class ModelCatalog {
   // this version in place of an older one with the same number.
   void Serve(const Version& version, std::shared_ptr<LoadedModel> loaded)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Records that `version` did not load because of `reason`. If the catalog
-  // still contains an older object with the same version number, the older
-  // object keeps its state and only stores the reason. Otherwise `version`
-  // becomes UNAVAILABLE.
+  // Records that `version` did not load because of `reason`. The catalog may
+  // contain an older object with the same version number, for example during a
+  // reload. In this case, the older object stores the reason and keeps its
+  // state. Otherwise `version` becomes UNAVAILABLE.
   void Fail(const Version& version, absl::string_view reason)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Unloads a version, so that new requests no longer find its model. The
-  // version is listed as UNLOADING until Freed() is called for the model. Then
+  // version is then UNLOADING until Freed() is called for the model. Afterwards
   // the version is removed from the catalog if `reason` is empty. Otherwise the
-  // version becomes UNAVAILABLE with this reason. Returns the object that the
-  // catalog lists afterwards. If the version was removed immediately, returns
-  // the removed object. Returns NOT_FOUND with reason MODEL_NOT_FOUND if there
-  // is no such version. Returns FAILED_PRECONDITION with reason VERSION_IN_USE
-  // if the version has a label.
+  // version becomes UNAVAILABLE with this reason. If the version was neither
+  // READY nor UNLOADING before the call, it is removed or becomes UNAVAILABLE
+  // immediately.
+  //
+  // Returns the version's object in the catalog, or the removed object if the
+  // version was removed immediately. Returns NOT_FOUND with reason
+  // MODEL_NOT_FOUND if there is no such version. Returns FAILED_PRECONDITION
+  // with reason VERSION_IN_USE if the version has a label.
   absl::StatusOr<Version> Unload(const std::string& id, int64_t number,
                                  const std::string& reason)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Must be called after `model` was freed. The pointer is not dereferenced.
+  // Records that `model` was freed. Removes the model's UNLOADING version from
+  // the catalog or makes the version UNAVAILABLE, see Unload(). May be called
+  // only after `model` was freed. The pointer is not dereferenced.
   void Freed(const LoadedModel* model) ABSL_LOCKS_EXCLUDED(mu_);
   // Waits until all unloaded models are freed. Returns false if `limit` passes
   // first.
@@ -115,13 +120,14 @@ class ModelCatalog {
   absl::Status NoVersion(const std::string& id, int64_t number,
                          const ModelEntry& entry) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns a new UNAVAILABLE object with the name of `version`. The new object
-  // has the metrics of unknown models in place of its own.
+  // Returns a new ModelVersion with the name of `version` and the state
+  // UNAVAILABLE. The new object has no metrics of its own and uses the metrics
+  // of unknown models.
   Version Unserved(const ModelVersion& version, const std::string& reason);
 
   observability::Metrics& metrics_;
   mutable absl::Mutex mu_;
-  // Keyed by id. Every entry has at least one version.
+  // The models by id. Each model has at least one version.
   std::map<std::string, ModelEntry> entries_ ABSL_GUARDED_BY(mu_);
   // Signalled when a model is removed from draining_.
   server::SteadyCondVar freed_;

@@ -15,12 +15,13 @@ model::Precision ToPrecision(v1::Precision precision);
 // Converts a task. Unspecified becomes CLASSIFICATION.
 model::VisionTask ToTask(v1::ModelConfig::Task task);
 
-// Creates a model's configuration from the variant's row of the variant table.
-// If the shapes of the weights determine a value, this value replaces the value
-// of the row. The fields that are set in `proto` also replace values of the
-// row. `classes` is the number of labels, or 0 if there is no labels.txt.
-// Returns INVALID_ARGUMENT if a field is out of range, is not used by this
-// model, or contradicts labels.txt or the weights. The error names the field.
+// Creates a model's configuration. The initial values come from the row of the
+// variant in the variant table. If the shapes of the weights determine a value,
+// this value replaces the value of the row. The fields that are set in `proto`
+// also replace values of the row. `classes` is the number of labels, or 0 if
+// there is no labels.txt. Returns INVALID_ARGUMENT if a field is out of range,
+// is not used by this model, or contradicts labels.txt or the weights. The
+// error names the field.
 absl::StatusOr<model::ModelConfig> ToModelConfig(
     const v1::ModelConfig& proto, int classes,
     const weights::WeightShapes& shapes = {});

@@ -444,8 +444,8 @@ std::string NetworkOf(v1::ModelConfig proto) {
   return proto.ShortDebugString();
 }
 
-// Returns the error with `source`, the names of the configuration's files,
-// before its message.
+// Returns the error `status` with `source` in front of its message. `source`
+// contains the names of the configuration's files.
 absl::Status OfConfig(const std::string& source, const absl::Status& status) {
   return absl::Status(status.code(),
                       absl::StrCat(source, ": ", status.message()));

@@ -22,8 +22,8 @@ struct ModelDirectory {
   std::vector<std::string> labels;         // One label for each class.
   std::vector<std::string> weights_paths;  // Empty if the weights are random.
   int64_t weights_size = 0;                // The files' total size in bytes.
-  // The total number of elements in weights_paths, or 0 if the files have the
-  // wrong format.
+  // The total number of elements of all tensors in the files, or 0 if the files
+  // have the wrong format.
   int64_t weights_elements = 0;
   // The SHA-256 of the files' bytes in the order of weights_paths, in
   // lower-case hexadecimal.

@@ -52,8 +52,8 @@ class ModelLoader {
     batching::Executor::Options executor;
     // The precision of models whose configuration contains no precision.
     v1::Precision default_precision = v1::FP32;
-    // Returns the precision that AUTO tries on a CPU. Not used for models that
-    // allow INT8.
+    // Returns the precision that AUTO tries on a CPU. If a model allows INT8,
+    // AUTO tries INT8 instead and does not call this function.
     std::function<model::Precision()> fast_precision = FastPrecision;
     // The number of CPU threads that compute batches, for all CPU contexts
     // together.
@@ -69,10 +69,10 @@ class ModelLoader {
     // The fields that are set replace the batching fields of config.textproto.
     // If nullopt, no field is replaced.
     std::optional<v1::Batching> batching;
-    // A low-priority thread for most of the load. Null at startup, when no
-    // model serves. On this thread, the load reads files, prepares weights,
-    // compares precisions and, on a CPU, checks results. The load waits for its
-    // turn on the device before it measures a batch.
+    // A low-priority thread that does most of the work of the load. The thread
+    // reads files, prepares weights, compares precisions and, on a CPU, checks
+    // results. `background` is null at startup, when no model serves. The load
+    // waits for its turn on the device before it measures a batch.
     server::Worker* background = nullptr;
     // Called periodically. If it returns true, the load ends with CANCELLED.
     std::function<bool()> stop = [] { return false; };
@@ -130,7 +130,8 @@ class ModelLoader {
   observability::Logger& log_;
   KnownTimes times_;
   RunMemory memory_;
-  // Shared, because models may outlive the loader.
+  // The pointer is shared, because models use the devices and may outlive the
+  // loader.
   const std::shared_ptr<batching::Devices> devices_ =
       std::make_shared<batching::Devices>();
 };

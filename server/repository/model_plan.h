@@ -67,9 +67,10 @@ class ModelPlan {
   }
   bool is_empty() const { return versions_.empty(); }
 
-  // Returns the versions to serve. `labelled` contains the versions that have
-  // labels now. These versions and the versions that the policy labels are
-  // included if their folders exist and no call has unloaded them.
+  // Returns the versions to serve. A version is served if the policy selects or
+  // labels it, if a LoadModel() call has named it, or if it has a label now.
+  // `labelled` contains the versions that have labels now. Versions without a
+  // folder and versions that a call has unloaded are not served.
   std::set<int64_t> Wanted(const std::set<int64_t>& labelled) const;
 
   // Returns the wanted versions to load now, in descending order. A version

@@ -66,8 +66,8 @@ class ModelRepository {
     // If true, and the memory is not sufficient to load a version, the model's
     // other versions are unloaded. Then the load is repeated.
     bool unload_first = false;
-    // Called first on each low-priority thread. These threads prepare models
-    // while other models serve.
+    // Each of the repository's low-priority threads calls this function first.
+    // These threads prepare models while other models serve.
     std::function<void()> background_starts = [] {};
   };
 
@@ -235,8 +235,10 @@ class ModelRepository {
   absl::Status UnloadVersion(const std::string& id, int64_t number,
                              const std::string& reason)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Unloads the versions of a model that are no longer wanted. Also removes
-  // from the list the versions that did not load and are not wanted.
+  // Unloads the versions of a model that are no longer wanted. Then removes
+  // unwanted versions from the catalog if they are neither READY nor UNLOADING.
+  // However, a version that UnloadModel() has unloaded stays in the catalog
+  // while its folder exists.
   void UnloadUnwanted(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Makes the pending label changes of a model, see ModelPlan::labels_to_set().
   // A change stays pending while the version is not READY.

@@ -17,9 +17,9 @@ namespace sfmamba::repository {
 namespace {
 
 // The estimated memory of a serving model is kOfFile times the size of its
-// files, plus kBesideWeights bytes. The files are mapped into memory, and the
-// prepared weights are stored in addition. Each of the default models needs 40
-// MB.
+// files, plus kBesideWeights bytes. The memory contains both the files, which
+// are mapped, and the prepared weights. The estimate is high for small models.
+// For example, each default model needs only 40 MB.
 constexpr int64_t kOfFile = 3;
 constexpr int64_t kBesideWeights = 32 << 20;
 

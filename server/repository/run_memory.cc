@@ -17,17 +17,17 @@ namespace {
 // FitBatch() first runs an image with at most this many pixels. If the model
 // accepts only one size, this size is run even if it is larger.
 constexpr int64_t kSmallPixels = 512 * 512;
-// The memory that a run occupies, as a multiple of the memory of its tensors.
-// The allocator caches up to a quarter of the peak for the next run. The usual
-// overhead is estimated at a tenth.
+// A run occupies this multiple of the memory of its tensors, because the
+// allocator caches memory for the next run. The cache may take up to a quarter
+// of the peak. This factor assumes a tenth, which is usual.
 constexpr double kKept = 1.1;
 // The maximum size of a model's pool of input buffers, in bytes. FitBatch()
 // reserves memory for this pool, because the memory budget counts only the
 // buffers in use.
 constexpr int64_t kMostPooledInputs = int64_t{256} << 20;
-// A load measures how much memory an image needs. If the image needs more than
-// 1/kLoadsAtOnce of the free memory, only one load at a time may measure such
-// an image.
+// Each load measures how much memory one image needs. If an image needs more
+// than 1/kLoadsAtOnce of the free memory, only one load at a time may run this
+// measurement.
 constexpr int kLoadsAtOnce = 8;
 constexpr absl::Duration kAskPeriod = absl::Milliseconds(100);
 
@@ -111,14 +111,16 @@ class Measurement {
       const absl::StatusOr<int64_t> tensors =
           RunOne(context, sizes[i], expected, fit);
       if (!tensors.ok()) return tensors;
-      // MeasureMemory() does not count small tensors. On GPUs it returns 0.
+      // MeasureMemory() does not count small tensors and always returns 0 on
+      // GPUs. If MeasureMemory() returns 0, `bytes` is 0 too, without the
+      // memory of the masks.
       const int64_t bytes =
           *tensors == 0 ? 0 : static_cast<int64_t>(*tensors * kKept) + masks;
       if (i + 1 == sizes.size()) return bytes;
-      // The peak is the maximum of several linear functions of the number of
-      // pixels. The line through the last two measurements is therefore a lower
-      // bound for larger images. The last measurement, multiplied by the ratio
-      // of the numbers of pixels, is an upper bound.
+      // The peak memory of a run is the maximum of several linear functions of
+      // the number of pixels. The line through the last two measurements is
+      // therefore a lower bound for larger images. The last measurement,
+      // multiplied by the ratio of the numbers of pixels, is an upper bound.
       const int64_t pixels = sizes[i].pixels();
       const double slope =
           last_bytes == 0 ? 0

@@ -14,10 +14,10 @@
 
 namespace sfmamba::repository {
 
-// Accounts for the memory that loads and batches of all models need in this
-// process. Models that serve run their batches in turns, so only the model with
-// the largest need counts. Loads run at the same time, so the needs of all
-// loads are added.
+// Accounts for the memory that this process needs to load models and to run
+// batches. Loaded models take turns to run their batches, so only the loaded
+// model with the largest need counts. Several models may be loading at the same
+// time, so the needs of all loads are added.
 //
 // Thread-safe. Models may outlive this object.
 class RunMemory {
@@ -75,7 +75,8 @@ struct BatchFitOptions {
   // The number of bytes available for batches.
   int64_t free = 0;
   // The number of CPU threads of all contexts together. If a classifier's batch
-  // has at least as many images as threads, each thread computes whole images.
+  // has at least as many images as threads, each thread computes a whole image.
+  // The batch then needs memory for one image per thread.
   int threads = 1;
   int max_batch_size = 1;
   RunMemory* memory = nullptr;  // Must not be null.

@@ -8,8 +8,8 @@
 
 namespace sfmamba::repository {
 
-// These functions read timm's description of a model. The model's tensors have
-// the given shapes.
+// These functions read timm's description of a model. `shapes` are the shapes
+// of the model's tensors.
 //
 // The member `architecture` of config.json names the variant. If this member is
 // missing, the variant of `stated` is used. One of the two is required, because
@@ -28,10 +28,11 @@ absl::StatusOr<HuggingFaceConfig> ReadEfficientVimConfig(
     const HuggingFaceTexts& texts, int num_classes,
     const v1::ModelConfig& stated = {}, bool with_labels = true);
 
-// Reads VMamba's description for Transformers, with `model_type` "vmamba". The
-// variant is the table row with the given shapes. If no row has these shapes,
-// the variant is a similar row, and the result also contains the width and
-// depths of the weights. Returns the same errors as the functions above.
+// Reads the description of a VMamba in the format of Transformers, with the
+// `model_type` "vmamba". The variant is the row of the variant table with the
+// given shapes. If no row has these shapes, the variant is a similar row, and
+// the result also contains the width and depths of the weights. Returns the
+// same errors as the functions above.
 absl::StatusOr<HuggingFaceConfig> ReadVMambaConfig(
     const HuggingFaceTexts& texts, const weights::VMambaShapes& shapes,
     bool with_labels = true);

@@ -37,8 +37,8 @@ Bar BarOf(model::Precision precision) {
   return {0, 1};  // Unreachable, because all cases are handled.
 }
 
-// Two classes are considered equally good if their fp32 logits differ by at
-// most this fraction of the range.
+// Two classes are considered equally good for an image if their fp32 logits
+// differ by at most this fraction of the range of the image's fp32 logits.
 constexpr double kTie = 0.01;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -46,7 +46,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 struct Found {
   bool finite = true;
   bool comparable = true;  // False if the results differ in kind or size.
-  double logits = 0;       // The largest difference as a fraction of the range.
+  // The largest difference between a logit in the reduced precision and the
+  // fp32 logit, as a fraction of the range of the image's fp32 logits.
+  double logits = 0;
   bool first_class = true;
   // The number of images for which the class with the highest logit is the same
   // in both precisions.
