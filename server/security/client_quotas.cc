@@ -23,7 +23,8 @@ double BurstOf(const Quota& quota) {
 }  // namespace
 
 void ClientQuotas::Bucket::Fill(const Quota& quota, absl::Time now) {
-  // If the quota has changed, the number of missing tokens stays the same.
+  // Uses the rate of the quota, which may have changed. A changed quota alone
+  // does not change the number of missing tokens.
   rate = quota.items_per_second;
   if (lacking > 0) {
     lacking =

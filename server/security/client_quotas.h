@@ -26,8 +26,8 @@ namespace sfmamba::security {
 // that is not full.
 class ClientQuotas {
  public:
-  // A hold contains a Part. The Part names a client and a number of images that
-  // the client has in the server.
+  // Take() returns a hold, which contains a Part. The Part contains a client's
+  // name and the number of images that the hold counts for this client.
   struct Part {
     std::string client;
     int items = 0;

@@ -27,7 +27,7 @@ namespace sfmamba::security {
 // Thread-compatible.
 class WatchedFiles {
  public:
-  // The contents of all files, in the order of the files.
+  // The contents of all files, in the order of Options::files.
   using Contents = std::vector<std::string>;
 
   struct File {
@@ -67,13 +67,14 @@ class WatchedFiles {
   absl::StatusOr<Contents> settled_;
 };
 
-// All access control of the server: tokens, trusted proxies, quotas and the TLS
-// identity. A background thread checks the files once a second.
+// Provides the access control of the server, which consists of tokens, trusted
+// proxies, quotas and the TLS identity. Once a second, a background thread
+// checks whether the files have changed.
 //
 // Thread-safe, except for Open().
 class Security {
  public:
-  // Callbacks. Each must be fast and thread-safe.
+  // All callbacks must be fast and thread-safe.
   struct Events {
     // Gate::Options describes these two callbacks.
     std::function<void(absl::string_view reason)> refused =

@@ -83,8 +83,8 @@ Quota QuotaOf(const v1::ClientQuota& given, Quota quota) {
   if (given.max_items() > 0) quota.max_items = given.max_items();
   if (given.items_per_second() > 0) {
     quota.items_per_second = given.items_per_second();
-    // The default burst does not fit this rate. 0 means that the burst depends
-    // on the rate.
+    // The default burst does not fit the rate that the token file sets for this
+    // client. If `burst` is 0, the burst is computed from the rate.
     quota.burst = 0;
   }
   if (given.burst() > 0) quota.burst = given.burst();
