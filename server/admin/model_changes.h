@@ -67,17 +67,19 @@ class ModelChanges {
   // Makes every later change fail with UNAVAILABLE and reason DRAINING.
   void StartDraining() { draining_.store(true); }
 
-  // `name` is the name of a model or version (see Target). `field` is the field
-  // of the request that contains `name`. If the caller disconnects, a load ends
-  // with CANCELLED.
+  // Load() loads and Unload() unloads a model or a version. `name` is its name
+  // (see Target). `field` is the field of the request that contains `name`.
+  // `done` receives the result. If the caller disconnects, a load ends with
+  // CANCELLED.
   void Load(const std::string& who, absl::string_view name,
             absl::string_view field, std::optional<v1::Batching> batching,
             Done done);
   void Unload(const std::string& who, absl::string_view name,
               absl::string_view field, Done done);
 
-  // `model` is the name of a model without a version (see Target). Errors name
-  // the field "model". If `version` is 0, removes the label.
+  // Makes the label `label` of a model select `version`. Removes the label if
+  // `version` is 0. `model` is the name of the model without a version (see
+  // Target). If `model` is malformed, the error names the field "model".
   absl::Status SetLabel(const std::string& who, absl::string_view model,
                         const std::string& label, int64_t version);
 

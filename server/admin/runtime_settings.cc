@@ -72,8 +72,9 @@ absl::Status RuntimeSettings::AddChanges(
     changes->push_back({*std::move(loaded), limits});
     any = true;
   }
-  // If no matching version is loaded, returns the reason why the version from
-  // Find() is not loaded.
+  // If none of the versions that `limits` names is loaded, returns the error of
+  // the version that Find() has returned. The error says why this version is
+  // not loaded.
   return any ? absl::OkStatus() : (*found)->Loaded().status();
 }
 
