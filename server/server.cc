@@ -50,9 +50,10 @@ FairPool::Options PoolOptions(const char* name,
 }
 
 // Returns the options of the finish pool, which encodes answers. A large answer
-// is encoded in several pieces. A round of the queue (see FairQueue) is shorter
-// than one such piece. A small answer therefore waits for at most one piece of
-// a large answer.
+// is encoded in several pieces. `round` is shorter than the time for one such
+// piece, so that the queue can run a small answer before the next piece (see
+// FairQueue). A small answer therefore waits for at most one piece of a large
+// answer.
 FairPool::Options FinishOptions(const Server::Options& options) {
   FairPool::Options result = PoolOptions("finish", options);
   result.round = absl::Milliseconds(1);

@@ -40,7 +40,7 @@
 
 namespace sfmamba::server {
 
-// The complete server. The members are in the order of construction.
+// The complete server. A server is used in these steps:
 //
 //   auto server = Server::Start(options, &log);  // Serves health and metrics.
 //   (*server)->LoadModels();                     // Then serves all requests.
@@ -54,7 +54,7 @@ class Server {
     v1::ServerConfig config;  // Valid, with defaults from WithDefaults().
     observability::BuildInfo build;
     repository::ModelRepository::Load load;
-    // Called first on each low-priority thread that prepares models.
+    // Each low-priority thread that prepares models calls this function first.
     std::function<void()> background_starts = [] {};
     // Called every second. Must return unused memory of the models to the
     // system.
@@ -79,7 +79,8 @@ class Server {
   // certificates cannot be used.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const Options& options, observability::Logger* log);
-  // Cancels the calls that Shutdown() did not wait for.
+  // Cancels all calls that are still running, for example if Shutdown() was not
+  // called.
   ~Server();
 
   // Returns true if the ports for requests are open.
@@ -100,10 +101,10 @@ class Server {
   int http_port() const { return rest_ == nullptr ? -1 : rest_->port(); }
 
   // Loads and warms up the models, opens the HTTP and gRPC ports, and then
-  // becomes SERVING. Returns the first error of finding or loading models.
-  // Unless exit_on_load_error is set, the ports open even after such an error,
-  // and the server becomes SERVING if another model is ready. If a port cannot
-  // be bound, returns the error of OpenRequestPorts().
+  // becomes SERVING. If models cannot be found or loaded, returns the first
+  // error. Unless exit_on_load_error is set, the ports open even after such an
+  // error, and the server becomes SERVING if another model is ready. If a port
+  // cannot be bound, returns the error of OpenRequestPorts().
   //
   // If `stop` returns true, loading ends with CANCELLED. `stop` is also called
   // for later loads during the server's lifetime.
@@ -194,9 +195,9 @@ class Server {
   prediction::ExpectedCosts costs_;
   FairPool finish_pool_;
   rpc::HealthService health_;
-  // The order matters, because members are destroyed from the last to the
-  // first. Executors need finish_pool_ to complete their tasks, and
-  // decode_pool_ submits tasks to executors.
+  // The order of the members is important, because members are destroyed from
+  // the last to the first. Executors need finish_pool_ to complete their tasks,
+  // and decode_pool_ submits tasks to executors.
   repository::ModelRepository repository_;
   FairPool decode_pool_;
   ClientSet without_deadline_;
@@ -207,13 +208,13 @@ class Server {
   rpc::MethodService vision_;
   rpc::MethodService kserve_;
   rpc::MethodService admin_;
-  // The error of finding the models, or OK.
+  // The error that occurred when the server searched for models, or OK.
   absl::Status scanned_;
   std::unique_ptr<rest::RestPort> rest_;  // Null if there is no HTTP port.
   // Null if there is no health port.
   std::unique_ptr<rpc::GrpcPort> health_grpc_;
   std::unique_ptr<rpc::GrpcPort> admin_grpc_;  // Null if grpc_ serves admin_.
-  std::unique_ptr<rpc::GrpcPort> grpc_;        // Uses everything above.
+  std::unique_ptr<rpc::GrpcPort> grpc_;        // Uses the members above.
   HeapTrim heap_trim_;                         // Used only by housekeeping_.
   // This member is last, because its thread uses the members above.
   Worker housekeeping_;

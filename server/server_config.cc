@@ -98,12 +98,12 @@ absl::Status CheckTls(const v1::ServerConfig& c) {
   return absl::OkStatus();
 }
 
-// Returns the default memory budget in bytes, which is the smaller of two
-// values. The first value is half of the process's memory limit. The second
-// value is three quarters of the remaining memory. This is the limit without
-// the program, the models and a reserve of 1/16 of the limit. Batches need the
-// other quarter. The budget is at least kLeastMemory and at most kMostMemory.
-// If the limit is unknown, returns kSomeMemory.
+// Returns the default memory budget in bytes. The default is half of the
+// process's memory limit, but at most three quarters of the remaining memory.
+// The remaining memory is the limit minus the memory of the program, the memory
+// of the models and a reserve of 1/16 of the limit. Batches use the last
+// quarter of the remaining memory. The default is at least kLeastMemory and at
+// most kMostMemory. If the limit is unknown, returns kSomeMemory.
 int64_t DefaultBudget(const ProcessMemory& memory) {
   if (memory.limit == 0) return kSomeMemory;
   const int64_t left =
@@ -112,9 +112,9 @@ int64_t DefaultBudget(const ProcessMemory& memory) {
                     kMostMemory);
 }
 
-// Sets the memory budgets that are not set. If memory_budget_bytes is one of
-// them, also reduces the default maximum sizes of messages and images so that
-// they fit the budget.
+// Sets the defaults of server_config.proto and the default memory budgets. If
+// the user has not set memory_budget_bytes, also reduces the default values of
+// max_message_bytes and max_image_bytes so that they fit the budget.
 void SetMemory(const ProcessMemory& memory, v1::ServerConfig* config) {
   const bool states_message = config->max_message_bytes() != 0;
   const bool states_image = config->max_image_bytes() != 0;
@@ -122,8 +122,8 @@ void SetMemory(const ProcessMemory& memory, v1::ServerConfig* config) {
   if (config->memory_budget_bytes() == 0) {
     int64_t budget = DefaultBudget(memory);
     if (states_message) {
-      // Message sizes outside this range are clamped only here. Validate()
-      // refuses them later.
+      // Clamps the message size only for this calculation. Validate() later
+      // refuses a size outside the range.
       budget = std::max(
           budget, kMessagesOfBudget * std::clamp(config->max_message_bytes(),
                                                  int64_t{0}, kMostMemory));
@@ -161,7 +161,8 @@ ProcessMemory ThisProcessMemory() { return {observability::MemoryLimit(), 0}; }
 absl::Status CheckMemory(const ProcessMemory& memory, bool default_budget,
                          const v1::ServerConfig& config) {
   // The memory of the models is only an estimate. If the user has set the
-  // budget, it is therefore sufficient that the budget alone fits.
+  // budget, the estimate is therefore ignored, and only the budget must fit
+  // into the limit.
   const int64_t others = default_budget ? kProgram + memory.models : 0;
   const int64_t needed = config.memory_budget_bytes() + others;
   if (memory.limit == 0 || needed <= memory.limit) return absl::OkStatus();
@@ -202,8 +203,8 @@ absl::Status Validate(const v1::ServerConfig& c) {
   if (!c.trace_endpoint().empty()) {
     status.Update(tracing::CheckEndpoint(c.trace_endpoint()));
   }
-  // Checked here, because gRPC would silently use the system's CAs instead of a
-  // file that cannot be read.
+  // Checks the file here, because gRPC would silently use the system's CAs if
+  // it could not read the file.
   if (!c.trace_ca_file().empty()) {
     status.Update(
         ReadTextFile(absl::StrCat("trace_ca_file: \"", c.trace_ca_file(), "\""),

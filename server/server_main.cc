@@ -142,9 +142,9 @@ void WatchSignals(const sigset_t& signals, std::shared_ptr<EndRequest> end) {
   }).detach();
 }
 
-// Ends the process if a shutdown takes longer than drain_delay, drain_timeout
-// and kEndingTime together. A model load or a batch cannot be interrupted, so
-// the process may end during one of them. The destructor cancels this timer.
+// Ends the process if a shutdown takes longer than the sum of drain_delay,
+// drain_timeout and kEndingTime. A shutdown may take longer, because a model
+// load or a batch cannot be interrupted. The destructor cancels this timer.
 class EndAfterDrain {
  public:
   // `log` must outlive this object.
@@ -295,8 +295,9 @@ int Tune(const v1::ServerConfig& config, const std::vector<int>& gpus,
   return kClean;
 }
 
-// Writes golden images with the model's results for each version that the
-// server would serve. Returns an exit code.
+// Writes a golden file for each version that the server would serve. The file
+// contains images and the model's results for these images. Returns an exit
+// code.
 int WriteGolden(const v1::ServerConfig& config, const std::vector<int>& gpus,
                 const Engine& engine, observability::Logger* log) {
   absl::StatusOr<repository::ModelRepository::Load> load =

@@ -42,7 +42,7 @@ struct Engine {
   std::function<void(int threads)> set_compute_threads;
   std::function<void()> compute_alone = [] {};
   // Called periodically. Must free the memory that models keep for their next
-  // batch, if no batch has used it for a long time.
+  // batch, if no batch has used this memory for a long time.
   std::function<void()> release_memory = [] {};
 };
 

@@ -1,5 +1,5 @@
-// The functions of Server that create the options and environments of its
-// parts.
+// The functions of Server that create options and environments for the parts of
+// the server.
 
 #include <unistd.h>
 
