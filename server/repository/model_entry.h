@@ -40,7 +40,7 @@ class ModelEntry {
 
   // Returns the version number that each label selects.
   const std::map<std::string, int64_t>& labels() const { return labels_; }
-  // Sets a label of the version `number`. Removes the label if `number` is
+  // Makes `label` select the version `number`. Removes the label if `number` is
   // empty.
   void SetLabel(const std::string& label, std::optional<int64_t> number);
   void ClearLabels();
