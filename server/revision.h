@@ -4,8 +4,9 @@
 namespace sfmamba::server {
 
 // Returns the commit of the build, with "-dirty" appended if files had
-// uncommitted changes. Returns "unknown" if git was not available. After a new
-// commit, only this function must be compiled again.
+// uncommitted changes. Returns "unknown" if git was not available. The function
+// is the only one in its source file, so after a new commit only this file is
+// compiled again.
 const char* BuildRevision();
 
 }  // namespace sfmamba::server

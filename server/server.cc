@@ -143,8 +143,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   return server;
 }
 
-// Checks early that the ports for requests are free. The server binds these
-// ports only after it has loaded the models.
+// Checks that the ports for requests are free. Called before the models are
+// loaded, because the server binds these ports only afterwards.
 absl::Status Server::CheckPorts() const {
   const std::pair<const char*, int> ports[] = {
       {"the HTTP port", config_.http_port()},
