@@ -1,5 +1,5 @@
-// Implements the Classify task. Validates its parameters and encodes its
-// results.
+// This file implements the Classify task. It validates the request's parameters
+// and encodes the model's results.
 #include <algorithm>
 #include <cmath>
 #include <memory>

@@ -19,9 +19,9 @@ absl::Time DeadlineOf(absl::Time client, absl::Time start,
 
 // Returns true if a client that disconnected at `now` probably did so because
 // its deadline had passed. `start` and `deadline` are the start and the
-// deadline of the request on the server. The client's deadline passes slightly
-// earlier. The difference is the network delay plus up to 1 % of the timeout,
-// because gRPC rounds timeouts up.
+// deadline of the request on the server. The deadline passes slightly earlier
+// on the client than on the server. The difference is the network delay plus up
+// to 1 % of the timeout, because gRPC rounds timeouts up.
 bool HungUpAtDeadline(absl::Time start, absl::Time deadline, absl::Time now);
 
 // Returns the name of the processing stage that `status` contains, for example

@@ -1,4 +1,5 @@
-// Implements the Detect task. Validates its parameters and encodes its results.
+// This file implements the Detect task. It validates the request's parameters
+// and encodes the model's results.
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -21,8 +22,9 @@ namespace {
 // Expected times for encoding detected objects. Each object takes kPerObject,
 // plus the time for its mask. A mask is encoded line by line. A line is a row
 // in a PNG and a column in run lengths. Each line takes kPerLine. In a PNG,
-// every 8 pixels of a line take another kPerPngByte. Each edge, where set and
-// unset pixels meet, takes another kPerEdge. Only noisy masks have many edges.
+// every 8 pixels of a line take another kPerPngByte. An edge is a place where a
+// set and an unset pixel meet. Each edge takes another kPerEdge. Only noisy
+// masks have many edges.
 constexpr absl::Duration kPerLine = absl::Nanoseconds(150);
 constexpr absl::Duration kPerPngByte = absl::Nanoseconds(2);
 constexpr absl::Duration kPerEdge = absl::Nanoseconds(20);
@@ -33,6 +35,7 @@ constexpr absl::Duration kPiece = absl::Milliseconds(4);
 // The expected times to sort one detection and to compare two detections.
 constexpr absl::Duration kPerSorted = absl::Nanoseconds(200);
 constexpr absl::Duration kPerComparison = absl::Nanoseconds(3);
+// The size in bytes of a mask in the model's result.
 constexpr int64_t kMaskBytes = 28 * 28 * sizeof(float);
 // The number of mask lines that one call of EncodeLines() encodes. The first
 // call for a mask encodes kFirstLines. Each further call encodes as many lines
@@ -142,9 +145,10 @@ class DetectionEncoder final : public AnswerEncoder {
       per_line_ = absl::ZeroDuration();
     }
   }
-  // Encodes the next lines of the current mask. If the time per line is known,
-  // chooses the number of lines so that encoding takes about `time`. Returns
-  // the expected time for the encoded lines.
+  // Encodes the next lines of the current mask. The first call for a mask
+  // encodes up to kFirstLines lines, because the time per line is not known
+  // yet. Later calls choose the number of lines so that encoding takes about
+  // `time`. Returns the expected time for the encoded lines.
   absl::StatusOr<absl::Duration> EncodeLines(absl::Duration time) {
     int lines = kFirstLines;
     if (per_line_ > absl::ZeroDuration()) {
@@ -168,7 +172,9 @@ class DetectionEncoder final : public AnswerEncoder {
   const repository::ModelDirectory& model_;
   const image::PictureFrame frame_;
   const std::vector<model::Detection> detections_;
-  v1::DetectResult answer_;  // The last object has no mask while mask_ is set.
+  // The answer so far. While mask_ is set, the last object in answer_ has no
+  // mask yet.
+  v1::DetectResult answer_;
   std::unique_ptr<MaskEncoder> mask_;  // Encodes the last object's mask.
   absl::Duration without_edges_;       // The result of PerLine() for mask_.
   // The expected time per line of mask_, with edges. Zero until the first lines
@@ -313,8 +319,8 @@ class DetectionHandler final : public TaskHandler {
   }
   int64_t ResultBytes(const repository::ModelDirectory& model,
                       const ImageFacts& image) const override {
-    // A mask takes the memory of 28 x 28 probabilities. It is never stored with
-    // as many pixels as the picture.
+    // The result stores a mask as 28 x 28 probabilities. The server never
+    // stores a mask in the size of the picture.
     const int64_t per_object = WantsMasks(params_, model) ? kMaskBytes
                                : image.inputs() > 1 ? sizeof(model::Detection)
                                                     : 0;

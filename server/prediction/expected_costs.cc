@@ -25,8 +25,8 @@ constexpr Format kFormats[] = {
     {"tensor", absl::Nanoseconds(2)},  // A tensor is only copied.
 };
 
-// If an image is divided into parts, for example into tiles, creating the
-// parts' model inputs takes this long per byte.
+// The expected time to create one byte of a part's model input from the decoded
+// picture. Used only if an image is divided into parts, for example into tiles.
 constexpr absl::Duration kPerPartByte = absl::Nanoseconds(1);
 
 // Returns the index of the image's format in kFormats. If the format is

@@ -10,10 +10,10 @@
 
 namespace sfmamba::prediction {
 
-// The moving average of a ratio, which is the measured time of work divided by
-// its expected time. The average starts at 1 and stays between 1/4 and 4. All
-// clients share one average. The bounds limit how much slow pictures of one
-// client can raise the estimates for the other clients.
+// The moving average of the ratio between the measured time and the expected
+// time of work. The average starts at 1 and stays between 1/4 and 4. This range
+// limits how much slow pictures of one client can raise the estimates for other
+// clients, because all clients share one average.
 //
 // Thread-safe. If two threads add a measurement at the same time, one
 // measurement may be lost.

@@ -13,9 +13,10 @@
 
 namespace sfmamba::prediction {
 
-// Resizes a heat map bilinearly to the picture, or to the request's crop of the
-// picture. Encodes the result as an 8-bit grey PNG in steps. Pixels outside the
-// model's input are 0. Thread-compatible.
+// Resizes a heat map bilinearly to the size of the picture. If the request has
+// a crop, resizes the heat map to the size of the crop instead. Encodes the
+// result as an 8-bit grey PNG in steps. Pixels outside the model's input are 0.
+// Thread-compatible.
 class HeatMapEncoder {
  public:
   // `map` must not be empty, and all values must be finite.
@@ -31,10 +32,10 @@ class HeatMapEncoder {
   v1::HeatMap Take();  // May be called only once, after done() becomes true.
 
  private:
-  // A row of the PNG lies between the rows `first` and `second` of the heat
-  // map. `part` is the weight of `second`, from 0 to 1. If the PNG row lies
-  // outside the model's input, `first` is -1. For a column of the PNG, the
-  // fields refer to columns of the heat map.
+  // The rows of the heat map from which a row of the PNG is interpolated. The
+  // two rows are `first` and `second`. `part` is the weight of `second`, from 0
+  // to 1. If the PNG row lies outside the model's input, `first` is -1. For a
+  // column of the PNG, the fields refer to columns of the heat map.
   struct Place {
     int first = -1, second = -1;
     float part = 0;
@@ -42,7 +43,8 @@ class HeatMapEncoder {
   // Returns the Place of each of the PNG's `size` rows. The heat map has
   // `values` rows, which cover the height of the model's input. The top and the
   // bottom of the input lie at `min` and `max`, in fractions of the PNG's
-  // height. Columns are computed in the same way, from the widths.
+  // height. If the arguments describe widths, the function returns the Place of
+  // each column instead.
   static std::vector<Place> Places(int size, float min, float max, int values);
   void FillRow(int y, uint8_t* row);
 

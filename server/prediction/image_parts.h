@@ -19,9 +19,10 @@ namespace sfmamba::prediction {
 // Records when one model input was submitted to the batch queue, and how it was
 // run.
 struct InputRun {
-  absl::Time submitted =
-      absl::InfinitePast();  // InfinitePast() if not submitted.
-  tracing::SpanId span = 0;  // The inference span, or 0 if not traced.
+  // The time of submission, or InfinitePast() if the input was not submitted.
+  absl::Time submitted = absl::InfinitePast();
+  // The id of the span "inference", or 0 if the request is not traced.
+  tracing::SpanId span = 0;
   batching::BatchInfo batch;
 
   // Stores `info`, which describes how the input was run. If the input was

@@ -12,8 +12,8 @@ namespace {
 // of the softmax.
 constexpr absl::Duration kPerFourLogits = absl::Nanoseconds(1);
 constexpr absl::Duration kPerFourExponentials = absl::Nanoseconds(2);
-// For each pixel, some work does not depend on the number of classes. It takes
-// as long as the work for this many logits.
+// Some work for a pixel does not depend on the number of classes. This work
+// takes as long as resizing and comparing kLogitsOfPixel logits.
 constexpr int kLogitsOfPixel = 32;
 // The intended duration of one ComputeNext(). A call computes at least one row.
 constexpr absl::Duration kPiece = absl::Milliseconds(4);

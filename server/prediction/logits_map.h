@@ -47,7 +47,9 @@ class LogitsMap {
   const absl::Duration cost_of_row_;
   model::Segmentation map_;  // The first next_ rows are computed.
   int next_ = 0;
-  kernels::ResizeTaps rows_, columns_;  // Created by the first ComputeNext().
+  // The weights for resizing the logits. The first call of ComputeNext() sets
+  // these members.
+  kernels::ResizeTaps rows_, columns_;
 };
 
 }  // namespace sfmamba::prediction

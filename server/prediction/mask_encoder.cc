@@ -52,11 +52,13 @@ class RleMaskEncoder final : public MaskEncoder {
  private:
   const std::shared_ptr<const model::InstanceMask> mask_;
   const image::PictureFrame frame_;
-  // The next column to encode, counted from the left edge of the region that
-  // the model saw.
+  // The next column to encode, and the end of the mask's columns. Both numbers
+  // count from the left edge of the region that the model saw.
   int next_;
   const int end_;
-  LineRuns runs_;  // It is a member, so that its memory is reused.
+  // The runs in the columns of one Encode() call. This is a member, so that the
+  // next call reuses the memory.
+  LineRuns runs_;
   base::RleWriter rle_;
 };
 
@@ -139,7 +141,9 @@ class PngMaskEncoder final : public MaskEncoder {
   const int top_;
   int next_ = 0;  // The next row of the PNG to encode.
   int lines_left_;
-  LineRuns runs_;  // It is a member, so that its memory is reused.
+  // The runs in the rows of one Encode() call. This is a member, so that the
+  // next call reuses the memory.
+  LineRuns runs_;
   base::GreyPngEncoder png_;
 };
 

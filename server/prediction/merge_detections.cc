@@ -78,9 +78,9 @@ class MaskUnion final : public InstanceMask {
   using AddLines = void (InstanceMask::*)(int, int, LineRuns*) const;
 
   // Appends the lines [begin, end) of the union to `runs`. If `add_lines` is
-  // AddRows, lines are rows. If it is AddColumns, lines are columns. `first`
-  // and `size` are the members of Bounds that contain a mask's first line and
-  // its number of lines, for example &Bounds::top and &Bounds::height.
+  // AddRows, lines are rows, `first` is &Bounds::top and `size` is
+  // &Bounds::height. If `add_lines` is AddColumns, lines are columns, `first`
+  // is &Bounds::left and `size` is &Bounds::width.
   void Add(int begin, int end, AddLines add_lines, int Bounds::*first,
            int Bounds::*size, LineRuns* runs) const {
     // The runs of set pixels of all masks. There is one list of runs for each
@@ -125,9 +125,9 @@ Float Area(const Box& box) {
 }
 
 // Returns true if the boxes overlap by at least `rule.threshold`. Computes with
-// numbers of type `Float`. As in SAHI, two detections are compared in single
-// precision. A detection and the extended box of an object are compared in
-// double precision.
+// numbers of type `Float`. As in the SAHI library, the boxes of two detections
+// are compared in single precision. The box of a detection and the extended box
+// of an object are compared in double precision.
 template <typename Float>
 bool Match(const Box& a, const Box& b, const MergeRule& rule) {
   const Float width = std::max(

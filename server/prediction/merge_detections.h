@@ -33,10 +33,10 @@ struct MergeRule {
 // object starts as the remaining detection with the highest score.
 // - NMS drops the detections that match the object.
 // - GREEDY_NMM extends the object's box and mask by the matching detections,
-//   one after another, best first. It drops a detection that does not match the
-//   extended box.
-// The boxes and the order of objects with equal scores are as in SAHI. Source:
-// github.com/obss/sahi, "postprocess", NMS and GREEDYNMM.
+//   one after another, best first. A matching detection is dropped if it does
+//   not match the extended box.
+// The SAHI library computes the same boxes, and the same order of objects with
+// equal scores. Source: github.com/obss/sahi, "postprocess", NMS and GREEDYNMM.
 //
 //   DetectionMerger merger(all, rule);
 //   while (!merger.done()) merger.MergeNext();
@@ -61,7 +61,7 @@ class DetectionMerger {
 
  private:
   const MergeRule rule_;
-  std::vector<model::Detection> left_;  // Sorted, best first.
+  std::vector<model::Detection> left_;  // Sorted by descending score.
   std::vector<model::Detection> objects_;
 };
 

@@ -57,7 +57,7 @@ struct PredictionEnvironment {
   batching::QueueRoom& finish_room;
   // Accounts for the memory of requests.
   server::MemoryBudget& memory;
-  // Estimates the duration of work for both pools.
+  // Estimates how long work in decode_pool or finish_pool takes.
   ExpectedCosts& costs;
   observability::Metrics& metrics;
   observability::Logger& log;
@@ -127,9 +127,10 @@ class Prediction {
              PredictionRequest request, ResponseWriter* writer,
              const Prediction* parent = nullptr);
 
-  // Starts the prediction. If `serving` is an error, the request ends
-  // immediately with this error. Start() does not block for long, because its
-  // checks need no decoding.
+  // Starts the prediction. `serving` is the result of the checks that were made
+  // before. If `serving` is an error, the request ends immediately with this
+  // error. Start() does not block for long, because its checks need no
+  // decoding.
   void Start(const absl::Status& serving);
 
   // Reports that the caller has disconnected or cancelled. Done() is still
@@ -137,21 +138,25 @@ class Prediction {
   void Cancel();
 
  private:
-  // The resources that an image holds in the server. A resource is released
-  // when the image ends, unless its comment names another time.
+  // The resources that an image holds in the server. All of them are released
+  // at the latest when the image ends. decode_room is released when decoding
+  // starts, and input_room when the model input is added to the batch queue.
+  // input_memory is released when the batch has ended. picture_memory is
+  // released when the model inputs of all crops are created. finish_room is not
+  // reserved before the batch has ended.
   struct Admission {
     security::ClientQuotas::Hold quota;
-    batching::Reservation decode_room;  // Held until decoding starts.
-    batching::Reservation input_room;   // Held until the input is queued.
-    server::MemoryHold input_memory;    // Held until the batch has ended.
-    server::MemoryHold picture_memory;  // Held until all crops have inputs.
+    batching::Reservation decode_room;
+    batching::Reservation input_room;
+    server::MemoryHold input_memory;
+    server::MemoryHold picture_memory;
     batching::Reservation answer_room;
-    batching::Reservation finish_room;  // Reserved when the batch has ended.
+    batching::Reservation finish_room;
   };
 
   // A model input that is cut into parts, for example into windows. The parts
-  // are submitted to the batch queue in order, but only as many as
-  // PartCollector::Wanted() allows.
+  // are submitted to the batch queue in order. PartCollector::Wanted() limits
+  // how many parts may be submitted so far.
   struct UncutInput {
     image::ImageBuffer image;  // Freed when all parts are submitted.
     int submitted = 0;         // The number of submitted parts.
@@ -169,15 +174,19 @@ class Prediction {
     image::ImageSource source;
     ImageFacts facts;
     Admission admission;
-    server::MemoryHold answer_memory;          // Held until the answer is sent.
-    int64_t answer_bytes = 0;                  // Included in answer_bytes_.
+    // The memory reserved for the answer. It is released when the answer is
+    // sent or when the image fails.
+    server::MemoryHold answer_memory;
+    // The current size of the answer in bytes. Prediction::answer_bytes_ is the
+    // sum of these sizes for all images.
+    int64_t answer_bytes = 0;
     std::unique_ptr<PartCollector> collector;  // Set if the image has parts.
     std::unique_ptr<UncutInput>
         uncut;  // Set if the model input is cut into parts.
     std::unique_ptr<AnswerEncoder> encoder;  // Set while encoding the answer.
     image::RgbImage picture;                 // Set if crops are classified.
-    std::optional<v1::DetectResult>
-        found;  // Objects whose crops are not classified yet.
+    // The detected objects, while their crops are not classified yet.
+    std::optional<v1::DetectResult> found;
     std::unique_ptr<ResponseWriter> crops;  // Classifies the crops of `found`.
     bool source_done = false;  // True if `source` is no longer read.
     absl::Status status;
@@ -258,8 +267,9 @@ class Prediction {
   // inputs. The caller must have taken the quota before. If room or memory is
   // not available, reserves nothing and returns an error.
   absl::Status ReserveRoom(int inputs);
-  // Reserves room in the model's queue if the images can meet their deadline.
-  // `bytes` is the size of the images' inputs and results.
+  // Reserves room in the model's queue. `bytes` is the size of the images'
+  // inputs and results. Returns an error if there is no room, or if the images
+  // cannot meet their deadline.
   absl::StatusOr<batching::Reservation> ReserveInputs(int64_t bytes);
 
   // The steps of an image. Schedule() hands the image to the decode pool. In
@@ -296,8 +306,8 @@ class Prediction {
     size_t next = 0;
     absl::Status status;  // If not OK, no more parts are submitted.
   };
-  // Submits the next parts in order, up to the first part that does not lie in
-  // the first `rows` rows of the picture. Only these rows are decoded so far.
+  // Submits the next parts in order. Only the first `rows` rows of the picture
+  // are decoded. Stops at the first part that needs a later row.
   void SubmitParts(Item* item, const image::RgbImage& picture, int rows,
                    const image::DecodeWatch& watch, PartsToSubmit* left);
   void SubmitPart(Item* item, int part, image::ImageBuffer input,
@@ -394,7 +404,8 @@ class Prediction {
   std::shared_ptr<repository::LoadedModel> model_;
   // The model that classifies crops, or null if the request asks for no crops.
   std::shared_ptr<repository::ModelVersion> classifier_;
-  // The estimated time to encode the answer that takes longest. Set by Admit().
+  // The longest of the estimated times to encode an image's answer. Admit()
+  // sets this member.
   absl::Duration longest_answer_;
 
   server::MemoryHold message_memory_;  // Released by ReleaseRequest().

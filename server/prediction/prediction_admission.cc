@@ -121,7 +121,8 @@ absl::Status Prediction::CheckImage(int i) {
 
 absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(int64_t bytes) {
   batching::AdmissionRequest request;
-  int64_t largest = 0;  // The number of pixels of the largest key.
+  // The number of pixels of the largest batch key, which is request.key.
+  int64_t largest = 0;
   const auto add = [&request, &largest](const batching::BatchKey& key) {
     ++request.others[key];
     const int64_t pixels = int64_t{1} * key.height * key.width;

@@ -26,10 +26,11 @@ class ModelVersion;
 
 namespace sfmamba::prediction {
 
-// A request in a form that does not depend on the transport. The string views
-// of a request point into the transport's message. They are valid until
-// ResponseWriter::ReleaseRequest() is called. Fields have the meaning of the
-// fields with the same name in proto/sfmamba/v1/vision.proto.
+// This file defines a request in a form that does not depend on the transport.
+// The string views of a request point into the transport's message. The views
+// are valid until ResponseWriter::ReleaseRequest() is called. Each field has
+// the same meaning as the field of this name in
+// proto/sfmamba/v1/vision.proto.
 
 // The parameters of a request. Their type selects the task. If they contain an
 // unknown enum value, PredictionRequest::malformed is an error.
@@ -41,7 +42,8 @@ struct RequestOptions {
   std::optional<absl::Duration> max_queue_wait;  // Must be positive.
   bool include_timing = false;
   bool allow_partial_results = false;
-  std::optional<image::ResizeMode> resize;  // If not set, the model decides.
+  // If this mode is not set, the model's resize mode is used.
+  std::optional<image::ResizeMode> resize;
   bool validate_only = false;
 };
 
@@ -74,11 +76,11 @@ struct PredictionRequest {
   // If true, a classifier's answer includes the logits of all classes.
   bool include_logits = false;
   RequestOptions options;
-  // `images` is the number of images in the message, and `image(i)` converts
-  // one of them. If the conversion fails, the error names a field relative to
-  // the image, for example ".encoded". Images are converted only after their
-  // number has been checked. A message with millions of empty images is
-  // therefore refused without converting them.
+  // `images` is the number of images in the message. `image(i)` converts image
+  // `i`. If the conversion fails, the error names a field relative to the
+  // image, for example ".encoded". Images are converted only after their number
+  // has been checked. A message with millions of empty images is therefore
+  // refused without converting them.
   int images = 0;
   absl::AnyInvocable<absl::StatusOr<image::ImageSource>(int i) const> image;
   // An error if the transport could not convert the parameters or options.

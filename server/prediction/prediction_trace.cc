@@ -15,8 +15,8 @@ namespace {
 
 using tracing::Span;
 
-// Returns true if a span with this status is marked as failed. These are the
-// codes that OpenTelemetry's conventions define for gRPC servers.
+// Returns true if a span that ends with `code` is marked as failed.
+// OpenTelemetry's conventions for gRPC servers define the list of codes.
 bool IsFault(absl::StatusCode code) {
   return code == absl::StatusCode::kInternal ||
          code == absl::StatusCode::kUnknown ||

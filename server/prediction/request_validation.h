@@ -23,8 +23,9 @@ struct RequestLimits {
   int max_images = 64;
   image::ImageLimits image;
   bool exact_decode = false;  // See ServerConfig.exact_decode.
-  // The maximum memory for decoding one image, in bytes. It equals the memory
-  // that all decoders share.
+  // The maximum memory for decoding one image, in bytes. All decoders together
+  // may use no more than this memory, so an image that needs more could never
+  // be decoded.
   int64_t max_decode_bytes = std::numeric_limits<int64_t>::max();
 };
 
@@ -33,8 +34,8 @@ absl::Status ValidateRequest(const PredictionRequest& request,
                              const model::ModelConfig& model,
                              const RequestLimits& limits);
 
-// Return INVALID_ARGUMENT unless 0 <= `got` <= `most`. `field` is the path of
-// the checked field, for example "params.top_k".
+// These functions return INVALID_ARGUMENT unless 0 <= `got` <= `most`. `field`
+// is the path of the checked field, for example "params.top_k".
 absl::Status CheckRange(absl::string_view field, int64_t got, int64_t most);
 absl::Status CheckFraction(absl::string_view field, float got, float most = 1);
 
@@ -49,9 +50,10 @@ absl::Status ValidateRequestId(absl::string_view request_id);
 
 // One of several model inputs that are created from one image.
 struct PartFacts {
-  // The region to which the part corresponds. If ImageFacts::parts_of_input is
-  // true, the unit is pixels of the model input. Otherwise the unit is pixels
-  // of the picture or of its crop (ImageFacts::seen).
+  // The region of the picture or of the model input that the part shows. If
+  // ImageFacts::parts_of_input is true, the unit is pixels of the model input.
+  // Otherwise the unit is pixels of the picture or of its crop
+  // (ImageFacts::seen).
   image::PixelRect region;
   batching::BatchKey key;
   int64_t input_bytes = 0;
@@ -70,7 +72,8 @@ struct ImageFacts {
   int64_t decode_bytes = 0;   // The peak memory of MakeInput().
   int64_t picture_bytes = 0;  // The memory of a picture that is kept for crops.
   // The parts into which the image is divided. If not empty, each part is a
-  // model input with its own key, and `key` is not used for batching.
+  // model input with its own batch key. The member `key` is then not used for
+  // batching.
   std::vector<PartFacts> parts;
   // If true, the parts are cut out of the model input and not resized again. If
   // false, the parts are cut out of the picture and resized.

@@ -1,5 +1,5 @@
-// Implements the Segment task. Validates its parameters and encodes its
-// results.
+// This file implements the Segment task. It validates the request's parameters
+// and encodes the model's results.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -17,10 +17,10 @@
 namespace sfmamba::prediction {
 namespace {
 
-// On a CPU, a class map is computed within the batch if it has at most this
-// many pixels for each pixel of the model input. All compute threads share this
-// work. Larger maps are computed after the batch, because requests may ask for
-// very large maps.
+// Limits the size of class maps that are computed within a batch on a CPU. Such
+// a map has at most kMostInBatch pixels for each pixel of the model input. All
+// compute threads share this work. Larger maps are computed after the batch,
+// because requests may ask for very large maps.
 constexpr int kMostInBatch = 4;
 
 // Computes the class map of a request with sliding windows. Begins when the

@@ -18,6 +18,7 @@ namespace {
 // The maximum number of classes for which an index takes one byte. Index 255 is
 // not a class but means "ignore".
 constexpr int kMaxByteClasses = 255;
+// The expected time to encode one pixel of a map.
 constexpr absl::Duration kPerPixel = absl::Nanoseconds(8);
 // The maximum number of pixels in a step of PNG or raw encoding, which takes 1
 // to 14 ns per pixel. A step has at least one row.

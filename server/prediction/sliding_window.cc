@@ -12,8 +12,8 @@ namespace {
 
 using image::PictureSize;
 
-// The maximum side of a window in a request. Model inputs have sides of at most
-// 2^13 pixels, so no request needs larger windows. See
+// The maximum side of a window in a request, in pixels. No window needs to be
+// larger than the model input, whose sides are at most 2^13 pixels. See
 // model/config_validation.cc.
 constexpr int kMaxSide = 1 << 14;
 

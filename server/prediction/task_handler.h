@@ -51,9 +51,9 @@ class PartCollector {
   // microseconds and must not block.
   virtual void Add(int i, model::Result result) = 0;
 
-  // Returns the number of parts, counted from the first, that may be submitted
-  // now. A collector may limit this number, so that not all results are in
-  // memory at the same time. Only Advance() raises this number.
+  // Returns n if the parts with an index below n may be submitted now. A
+  // collector may limit n, so that not all results are in memory at the same
+  // time. Only Advance() raises n.
   virtual int Wanted() const { return std::numeric_limits<int>::max(); }
   // Returns true if Advance() has work to do. Any thread may call this method.
   virtual bool CanAdvance() const { return false; }
@@ -139,8 +139,9 @@ class TaskHandler {
   virtual absl::string_view SmallerResponse() const = 0;
 };
 
-// Create the handler of the task to which the parameters belong. If
-// `include_logits` is true, the answer contains the logits of all classes.
+// These functions create the handler of the task to which the parameters
+// belong. If `include_logits` is true, the answer contains the logits of all
+// classes.
 std::unique_ptr<const TaskHandler> MakeHandler(const v1::ClassifyParams& params,
                                                bool include_logits = false);
 std::unique_ptr<const TaskHandler> MakeHandler(const v1::DetectParams& params);

@@ -24,8 +24,8 @@ SlideGrid TileGrid(const image::PictureSize& picture,
 
 // Divides `image` into tiles, which become its parts. The whole picture becomes
 // an additional last part, unless there is only one tile or the request sets
-// `without_picture`. There may be at most `most` parts, and at most `max_tiles`
-// if the request sets it.
+// `without_picture`. There may be at most `most` parts. If the request sets
+// `max_tiles`, there may also be at most `max_tiles` parts.
 //
 // The request may leave the tile's width or height open. The function then
 // chooses the smallest length for the open sides that does not give too many

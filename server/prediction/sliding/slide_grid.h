@@ -32,7 +32,8 @@ class SlideGrid {
   int Depth() const;
   // Returns the maximum number of windows whose logits a SlidingMap stores at
   // the same time. A row of the map is computed from up to two rows of the
-  // picture. These two rows may lie in up to Depth() + 1 rows of windows.
+  // picture. These two rows may lie in up to Depth() + 1 rows of windows. The
+  // logits of all windows in these rows are stored.
   int64_t MostKept() const;
   image::PixelRect Region(int64_t window) const;
 

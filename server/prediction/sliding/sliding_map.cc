@@ -12,8 +12,8 @@ namespace {
 // The expected time to average four logits of a window. Resizing and comparing
 // four logits of a pixel takes the same time.
 constexpr absl::Duration kPerFourLogits = absl::Nanoseconds(1);
-// For each pixel, some work does not depend on the number of classes. It takes
-// as long as the work for this many logits.
+// Some work for a pixel does not depend on the number of classes. This work
+// takes as long as resizing and comparing kLogitsOfPixel logits.
 constexpr int kLogitsOfPixel = 32;
 // The intended duration of one ComputeNext(). A call computes at least one row.
 constexpr absl::Duration kPiece = absl::Milliseconds(5);

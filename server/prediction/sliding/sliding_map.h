@@ -37,8 +37,8 @@ class SlidingMap {
   // by row. Must be called once for each window.
   void Add(int64_t window, model::Segmentation logits) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns the number of windows, counted from the first, that may be computed
-  // now. Later windows must wait, so that not too many logits are in memory.
+  // Returns n if the windows with an index below n may be computed now. Later
+  // windows must wait, so that not too many logits are in memory.
   int64_t Wanted() const;
   // Returns true if the logits for the next row of the map have arrived.
   bool IsReady() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -64,8 +64,8 @@ class SlidingMap {
   // logits of all windows have arrived.
   int AvailableRows() const ABSL_LOCKS_EXCLUDED(mu_);
   // Computes the mean logits of picture row `row`, unless means_ already
-  // contains them. Returns their place in means_, 0 or 1. Does not overwrite
-  // the means of row `other`.
+  // contains these logits. Returns the index of the logits in means_, 0 or 1.
+  // Does not overwrite the logits of row `other`.
   int MeanOf(int row, int other);
 
   const SlideGrid grid_;
@@ -88,13 +88,15 @@ class SlidingMap {
   int logits_width_ = 0;
 
   mutable absl::Mutex mu_;
-  // The logits of each window. When all windows of a row have arrived, the row
-  // no longer changes and is read without the mutex.
+  // The logits of each window. When the logits of all windows of a row have
+  // arrived, the row no longer changes and is read without the mutex.
   std::vector<model::Segmentation> logits_;
-  // For each row of windows, the number of windows that have not arrived.
+  // For each row of windows, the number of windows whose logits have not
+  // arrived.
   std::vector<int> missing_ ABSL_GUARDED_BY(mu_);
-  int complete_ ABSL_GUARDED_BY(mu_) =
-      0;  // The number of complete rows of windows, from the first.
+  // The logits of all windows have arrived for the first `complete_` rows of
+  // windows.
+  int complete_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace sfmamba::prediction
