@@ -13,9 +13,12 @@ namespace sfmamba::image {
 struct ImageBuffer {
   int height = 0;  // In pixels.
   int width = 0;
-  Pixels pixels;              // [height, width, 3] RGB, unless planar.
-  bool planar = false;        // If true, `pixels` are [3, height, width].
-  std::vector<float> values;  // [3, height, width], normalised.
+  // RGB values. The shape is [3, height, width] if `planar` is true. Otherwise
+  // the shape is [height, width, 3].
+  Pixels pixels;
+  bool planar = false;
+  // Normalised RGB values. The shape is [3, height, width].
+  std::vector<float> values;
   // The size of the picture or of the picture's crop before resizing.
   int original_height = 0;
   int original_width = 0;

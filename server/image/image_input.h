@@ -29,7 +29,7 @@ struct PreparedInput {
   ImageBuffer image;
   PictureFrame frame;
   absl::Duration decode;
-  absl::Duration preprocess;  // Zero for a tensor.
+  absl::Duration preprocess;  // This time is zero for a tensor.
 };
 
 // A picture that is decoded once to create several inputs.

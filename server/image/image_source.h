@@ -13,8 +13,8 @@
 
 namespace sfmamba::image {
 
-// An image of a request as it arrived. The bytes are views of the transport's
-// message. The message must outlive these views.
+// This file describes an image of a request before it is decoded. The bytes are
+// views of the transport's message. The message must outlive these views.
 
 // A JPEG, PNG or still WebP file.
 struct EncodedImage {
@@ -24,12 +24,13 @@ struct EncodedImage {
 // Uncompressed 8-bit pixels.
 struct PixelBuffer {
   enum class Format {
+    // A Y plane, followed by UV pairs. The width and the height must be even.
     kRgb8,
     kBgr8,
     kRgba8,  // Alpha is dropped, not blended.
     kBgra8,
     kGray8,
-    kNv12,  // A Y plane, then UV pairs. Both sides must be even.
+    kNv12,
   };
   int width = 0;
   int height = 0;

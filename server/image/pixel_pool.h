@@ -69,7 +69,7 @@ class PixelPool {
   }
 
   // Returns `bytes` bytes with unspecified values. The memory comes from the
-  // pool if inputs of the pool have this size and one of them is unused.
+  // pool if `bytes` is the pool's input size and memory for an input is unused.
   // Otherwise the memory is newly allocated.
   Pixels Take(size_t bytes) {
     uint8_t* const slot = bytes == bytes_ ? slots_->Take() : nullptr;

@@ -97,7 +97,7 @@ absl::Status RowResizer::TakeAll(const uint8_t* rgb, size_t stride,
                                  const base::DecodeWatch& watch) {
   const size_t row_bytes = size_t{3} * width_;
   const uint8_t* const end = rgb + stride * (height_ - 1) + row_bytes;
-  int64_t unwatched = 0;  // The pixels resized since the last check.
+  int64_t unwatched = 0;  // The number of pixels resized since the last check.
   while (taken_ < end_) {
     const uint8_t* rows[kAtOnce];
     for (int i = 0; i < kAtOnce; ++i) {

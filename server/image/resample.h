@@ -18,7 +18,8 @@ namespace sfmamba::image {
 struct ResizeWindow {
   int width = 0;  // The whole picture's new size, in pixels.
   int height = 0;
-  int left = 0;  // The window's corner and size, in pixels.
+  // The window's top left corner and its size, in pixels.
+  int left = 0;
   int top = 0;
   int columns = 0;
   int rows = 0;
@@ -69,8 +70,8 @@ class RowResizer {
   // would then have to read the row from memory.
   static constexpr size_t kUnaligned = 8;
 
-  // Row `output` of the window is computed from the picture's rows [FirstOf(),
-  // EndOf()).
+  // Row `output` of the window is computed from the picture's rows
+  // [FirstOf(output), EndOf(output)).
   int FirstOf(int output) const;
   int EndOf(int output) const;
   uint8_t* RowAt(int slot) { return &rows_[kUnaligned + slot * stride_]; }
@@ -88,9 +89,13 @@ class RowResizer {
   // The weights for resizing the width and the height. If a side keeps its
   // size, its weights are nullopt.
   std::optional<kernels::FixedPointTaps> across_, down_;
-  const int begin_, end_;      // The picture's rows that the window uses.
-  const size_t stride_;        // Bytes per row of rows_, a multiple of 16.
-  std::vector<uint8_t> rows_;  // [kRows, stride_] after kUnaligned bytes.
+  // The window is computed from the picture's rows [begin_, end_).
+  const int begin_, end_;
+  // The distance between two rows in rows_. It is a multiple of 16 bytes.
+  const size_t stride_;
+  // A buffer for kRows rows of the picture. The shape is [kRows, stride_]. The
+  // first row starts after kUnaligned bytes.
+  std::vector<uint8_t> rows_;
   const int slots_;
   // The last slots_ rows of the picture, already resized to the window's
   // columns. The shape is [slots_, row_bytes_]. Row y of the picture is at
