@@ -12,7 +12,9 @@
 namespace sfmamba::observability {
 namespace {
 
-constexpr int kRefusedLines = 10;  // The line limit per second for each reason.
+// The maximum number of log lines per second for refused requests with the same
+// reason.
+constexpr int kRefusedLines = 10;
 
 absl::string_view LevelName(LogLevel level) {
   static constexpr absl::string_view kNames[] = {"debug", "info", "warning",

@@ -161,8 +161,9 @@ class Logger {
   const LogFormat format_;
   absl::Mutex mu_;
   LineSampler access_ ABSL_GUARDED_BY(mu_){100, 100};
-  absl::flat_hash_map<std::string, LineSampler> refused_
-      ABSL_GUARDED_BY(mu_);  // The key is the reason.
+  // Counts the log lines of failed requests. The key is the reason of the
+  // failure.
+  absl::flat_hash_map<std::string, LineSampler> refused_ ABSL_GUARDED_BY(mu_);
   LogWriter writer_;
 };
 

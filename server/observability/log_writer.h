@@ -21,7 +21,8 @@ namespace sfmamba::observability {
 class LogWriter {
  public:
   struct Options {
-    // The maximum number of queued bytes. Urgent lines may use a quarter more.
+    // The maximum number of queued bytes. Urgent lines may exceed this number
+    // by a quarter.
     size_t max_bytes = 1 << 20;
   };
 

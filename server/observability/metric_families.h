@@ -107,7 +107,7 @@ struct MetricFamilies {
 
   prometheus::Registry registry;
 
-  // Register a family with the name "sfmamba_" + `name`.
+  // These functions register a family with the name "sfmamba_" + `name`.
   Family<Counter> counter(const char* name, const char* help, Names labels);
   Family<Gauge> gauge(const char* name, const char* help, Names labels);
   Family<Histogram> histogram(const char* name, const char* help, Names labels,

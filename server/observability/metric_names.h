@@ -41,8 +41,8 @@ inline constexpr int kItemOutcomeCount = 5;
 enum class ModelState { kLoading, kReady, kUnloading, kUnavailable };
 inline constexpr int kModelStateCount = 4;
 
-// Return the value of a label, for example "Classify", "decode", "ok" or
-// "READY".
+// These functions return the value of a label, for example "Classify",
+// "decode", "ok" or "READY".
 absl::string_view MethodName(Method method);
 absl::string_view StageName(Stage stage);
 absl::string_view ItemOutcomeName(ItemOutcome outcome);

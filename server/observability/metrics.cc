@@ -11,9 +11,9 @@ namespace {
 
 using prometheus::MetricFamily;
 
-// Removes the entries that have no owner except the map. The caller holds the
-// map's lock. Entries are copied only under this lock, so no other thread can
-// become an owner meanwhile.
+// Removes the entries that have no owner except the map. The caller must hold
+// the map's lock. Entries are copied only under this lock, so no other thread
+// can become an owner meanwhile.
 template <typename Map>
 void EraseUnowned(Map* map) {
   for (auto it = map->begin(); it != map->end();) {

@@ -60,23 +60,26 @@ class Metrics {
   // result is counted by ModelMetrics::RequestDone().
   void RequestFinished(Method method);
 
-  // Record an image that was decoded and an image that could not be decoded.
-  // `format` is "jpeg", "png", "webp", "pixels", "tensor" or "unknown".
+  // ImageDecoded() records a decoded image with `pixels` pixels. ImageFailed()
+  // records an image that could not be decoded. `format` is "jpeg", "png",
+  // "webp", "pixels", "tensor" or "unknown".
   void ImageDecoded(absl::string_view format, int64_t pixels);
   void ImageFailed(absl::string_view format, absl::string_view reason);
 
-  // Report that the decode pool accepted an image, started to decode it, or
-  // finished decoding it.
+  // These functions report that the decode pool accepted an image, started to
+  // decode it, or finished decoding it.
   void DecodeQueued();
   void DecodeStarted();
   void DecodeDone();
 
   // Adds `lines` to the number of dropped log lines.
   void LogLinesDropped(int64_t lines);
-  // Add `spans` to the number of exported or dropped spans.
+  // SpansExported() adds `spans` to the number of exported spans.
+  // SpansDropped() adds `spans` to the number of dropped spans.
   void SpansExported(int64_t spans);
   void SpansDropped(int64_t spans);
-  // Report that the server closed a connection because too many were open.
+  // These functions report that the server closed a connection because too many
+  // connections were open.
   void GrpcConnectionRefused();
   void HttpConnectionRefused();
   // Reports that a call was refused because the caller may not make it.
@@ -100,8 +103,8 @@ class Metrics {
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Removes the metrics of models and devices that only this object still owns.
-  // Also removes their series.
+  // Removes the metrics of a model or of a device if no object except this one
+  // owns them. Also removes their series.
   void Forget() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Updates the gauges of queues, devices and memory.
   void Refresh() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

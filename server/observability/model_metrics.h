@@ -35,7 +35,7 @@ class InferenceStatistics {
       time += duration;
     }
   };
-  // The parts of a request's duration.
+  // The total duration of a request, and the parts of this duration.
   struct Times {
     absl::Duration total;
     absl::Duration queue;
@@ -118,8 +118,8 @@ class ModelMetrics {
   // be called whenever this estimate changes. If no image waits or runs, `wait`
   // must be zero. Before the first call, the metric does not exist.
   void PredictedWait(absl::Duration wait);
-  // Returns the value of PredictedWait(), or a negative value before the first
-  // call.
+  // Returns the last value that PredictedWait() set, or a negative value before
+  // the first call.
   absl::Duration predicted_wait() const {
     return absl::Seconds(predicted_wait_.load(std::memory_order_relaxed));
   }
@@ -166,8 +166,10 @@ class ModelMetrics {
   ModelMetrics(const MetricFamilies& families,
                std::shared_ptr<ModelSeries> shared, absl::string_view version);
 
-  // Adds this version's values to the gauges that all versions of the model
-  // share. `now` is the current time by base::SteadyNow().
+  // Updates the gauges that all versions of the model share. Adds this
+  // version's images, bytes and backlog. The age, the number of clients and the
+  // predicted wait are the largest value of all versions. `now` is the current
+  // time by base::SteadyNow().
   void ShowQueue(absl::Time now) const;
 
   const std::shared_ptr<ModelSeries> shared_;

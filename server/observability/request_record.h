@@ -67,7 +67,9 @@ class RequestRecord {
   std::string request_id_;
   std::string model_name_;
   int images_ = 0;
-  absl::Status counted_as_;             // Recorded if the response is OK.
+  // If the response is OK, Finish() records this status instead of OK. See
+  // CountAs().
+  absl::Status counted_as_;
   std::shared_ptr<ModelMetrics> held_;  // Keeps *model_ alive if set.
   ModelMetrics* model_;
 };

@@ -106,7 +106,7 @@ TraceContext TraceContextOf(absl::string_view traceparent) {
 
 std::string KeptTracestate(absl::string_view tracestate) {
   std::vector<absl::string_view> members;
-  size_t bytes = 0;  // The total length, with a comma after each member.
+  size_t bytes = 0;  // The length of all members, each with a comma.
   for (absl::string_view member : absl::StrSplit(tracestate, ',')) {
     member = absl::StripAsciiWhitespace(member);
     if (member.empty()) continue;  // The standard allows empty members.

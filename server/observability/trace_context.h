@@ -49,12 +49,12 @@ TraceContext TraceContextOf(absl::string_view traceparent);
 // If the header is malformed or has more than 32 members, returns "".
 std::string KeptTracestate(absl::string_view tracestate);
 
-// Return the id in lower-case hexadecimal digits, as in the headers. A trace id
-// has 32 digits, and a span id has 16.
+// These functions return the id in lower-case hexadecimal digits, as in the
+// headers. A trace id has 32 digits, and a span id has 16.
 std::string Hex(const TraceId& id);
 std::string Hex(SpanId id);
 
-// Return new random ids, which are never 0.
+// These functions return new random ids, which are never 0.
 TraceId NewTraceId();
 SpanId NewSpanId();
 
