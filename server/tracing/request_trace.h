@@ -23,9 +23,10 @@ using SpanReceiver = std::function<void(std::vector<Span>)>;
 class RequestTrace {
  public:
   // `steady_now` is the current time by base::SteadyNow(), and `wall_now` is
-  // the current time by the wall clock. Their difference is used to convert the
-  // times of all spans. Later changes of the wall clock therefore do not move
-  // the spans. All objects that `receiver` uses must outlive this object.
+  // the current time by the wall clock. The difference between these two times
+  // converts the times of all spans to times by the wall clock. Later changes
+  // of the wall clock therefore do not move the spans. All objects that
+  // `receiver` uses must outlive this object.
   RequestTrace(const observability::TraceContext& context,
                std::string tracestate, absl::Time steady_now,
                absl::Time wall_now, SpanReceiver receiver)
@@ -35,8 +36,8 @@ class RequestTrace {
         wall_minus_steady_(wall_now - steady_now),
         receiver_(std::move(receiver)) {}
 
-  // Return the span "rpc" and the parent of this span. The parent is the
-  // caller's span, or 0 if the caller sent no span.
+  // rpc() returns the span "rpc", and parent() returns the parent of this span.
+  // The parent is the caller's span, or 0 if the caller sent no span.
   const SpanContext& rpc() const { return rpc_; }
   SpanId parent() const { return parent_; }
   const std::string& tracestate() const { return tracestate_; }

@@ -38,7 +38,9 @@ struct Attribute {
 struct Span {
   const char* name = "";  // Must be a string literal.
   SpanContext context;
-  SpanId parent = 0;  // A span of the same trace, or 0 for none.
+  // The id of the parent span, which belongs to the same trace. If the span has
+  // no parent, this id is 0.
+  SpanId parent = 0;
   // The span kind of OpenTelemetry. True means SERVER, that is, work for a
   // remote caller. False means INTERNAL.
   bool is_server = false;

@@ -14,8 +14,8 @@ namespace sfmamba::tracing {
 
 // Returns true if a request is traced. If the caller sent a span, returns the
 // sampled flag that the caller sent. Otherwise, the trace begins in this
-// server, and the trace id is compared with `ratio`. Servers with the same
-// ratio therefore choose the same traces.
+// server, and the result depends only on the trace id and on `ratio`. Servers
+// with the same ratio therefore choose the same traces.
 bool IsSampled(const observability::TraceContext& context, double ratio);
 
 // Chooses the requests that are traced and passes their spans to a collector.
@@ -36,8 +36,9 @@ class Tracer {
   std::shared_ptr<const RequestTrace> Begin(
       const observability::TraceContext& context, absl::string_view tracestate);
 
-  // Call Collector::Stop() and Collector::TakeCounts(). If there is no
-  // collector, Stop() returns true and TakeCounts() returns zeros.
+  // Stop() calls Collector::Stop(), and TakeCounts() calls
+  // Collector::TakeCounts(). If there is no collector, Stop() returns true and
+  // TakeCounts() returns zeros.
   bool Stop(absl::Duration limit);
   Collector::Counts TakeCounts();
 
