@@ -10,6 +10,7 @@ namespace {
 
 // The weight of the newest measurement in the moving average.
 constexpr double kWeight = 0.1;
+// Measurements of work with a shorter expected time are ignored.
 constexpr absl::Duration kShortest = absl::Microseconds(50);
 
 // The name of an image format, and the time to decode and resize one pixel of a

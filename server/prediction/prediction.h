@@ -374,7 +374,7 @@ class Prediction {
   void AddSpans(int i, const InputRun& run,
                 std::vector<tracing::Span>* spans) const;
 
-  // Creates a unit of work for one of the pools.
+  // Creates a unit of work for decode_pool or finish_pool.
   server::Work MakeWork(absl::Duration cost, absl::Time deadline,
                         absl::AnyInvocable<void()> run) const;
 
@@ -397,7 +397,8 @@ class Prediction {
   // The time by which an image must be in a batch. It is never later than
   // deadline_.
   const absl::Time queue_deadline_;
-  const uint64_t group_;  // Identifies the request's work in both pools.
+  // Identifies the request's work in decode_pool and finish_pool.
+  const uint64_t group_;
 
   // CheckRequest() sets the next three members.
   std::shared_ptr<repository::ModelVersion> version_;
