@@ -180,8 +180,10 @@ class ModelMetrics {
     std::atomic<int64_t> oldest_nanos{kNoTime};  // A time of base::SteadyNow().
   };
   std::array<Queue, server::kPriorityCount> queues_;  // Indexed by priority.
-  std::atomic<double> predicted_wait_{-1};  // In seconds. Negative if unknown.
-  std::atomic<double> backlog_{0};          // In seconds.
+  // The predicted wait in seconds. Negative if it is unknown.
+  std::atomic<double> predicted_wait_{-1};
+  // The backlog in seconds.
+  std::atomic<double> backlog_{0};
   std::atomic<int> active_clients_{0};
   InferenceStatistics statistics_;
 
