@@ -47,7 +47,8 @@ security::Gate::Origin OriginOf(const http::HttpRequest& request) {
 std::optional<Scope> ScopeOf(const MethodPaths& methods,
                              const http::HttpRequest& request) {
   const absl::string_view path = request.path;
-  // Browsers send a preflight request (OPTIONS) without a token.
+  // These requests need no scope. For example, browsers send preflight requests
+  // (OPTIONS) without a token.
   if (request.method == "OPTIONS" || path == "/openapi.json") {
     return std::nullopt;
   }
@@ -88,7 +89,7 @@ http::Headers CorsHeaders(const std::vector<std::string>& allowed,
     return std::find(allowed.begin(), allowed.end(), origin) != allowed.end();
   };
   const absl::string_view origin = Header(request, "origin");
-  // A cache must not reuse the response for another origin.
+  // This header tells caches not to reuse the response for another origin.
   http::Headers headers = {{"Vary", "Origin"}};
   if (origin.empty() || !(is_allowed("*") || is_allowed(origin))) {
     return headers;

@@ -18,7 +18,8 @@ constexpr size_t kMaxTimeoutDigits = 8;
 // The maximum number of bytes of a rejected value in an error message.
 constexpr size_t kMaxShown = 64;
 
-// gRPC's units of time and the corresponding Abseil units.
+// kGrpcUnits contains the letters of gRPC's time units. kUnits contains
+// Abseil's names of these units in the same order.
 constexpr absl::string_view kGrpcUnits = "HMSmun";
 constexpr const char* kUnits[] = {"h", "m", "s", "ms", "us", "ns"};
 

@@ -21,7 +21,8 @@ namespace sfmamba::rest {
 namespace {
 
 constexpr size_t kSecretBytes = 16;
-// The maximum number of bytes of protobuf's message in an error message.
+// An error message of the server contains at most this many bytes of protobuf's
+// own error message.
 constexpr size_t kMaxShown = 512;
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
@@ -114,8 +115,8 @@ class Cutter {
   }
   const std::string& rest() const { return rest_; }
   // If `bytes` is a placeholder, replaces it with the picture and returns true.
-  // Otherwise returns false and does not change `bytes`. Must be called at most
-  // once per placeholder.
+  // Otherwise returns false and does not change `bytes`. May be called at most
+  // once for each placeholder.
   bool Fill(std::string* bytes) {
     uint32_t index;
     if (bytes->size() != kSecretBytes + sizeof(index) ||
@@ -127,8 +128,8 @@ class Cutter {
     return true;
   }
   size_t placeholders() const { return pictures_.size(); }
-  // Returns `message`, an error message about rest(), with "..." in place of
-  // the first placeholder.
+  // Replaces the first placeholder in `message` with "..." and returns the
+  // result. `message` is an error message about rest().
   std::string WithoutPlaceholder(std::string message) const {
     // The length of a placeholder after encoding in base64.
     constexpr size_t kPlaceholderSize = 28;

@@ -29,7 +29,7 @@ class MethodPaths {
   };
   // Returns the method for a request, or nullopt if no method has this path. If
   // no method with this path supports `http_method`, returns the first method
-  // with the path.
+  // with the path and sets `is_served` to false.
   std::optional<Match> Find(absl::string_view http_method,
                             absl::string_view path) const;
   // Returns true if `path` starts with the common prefix of model paths, such

@@ -171,7 +171,7 @@ class Writer:
         schema = self._value(field)
         if field.is_list:
             schema = {'type': 'array', 'items': schema}
-        # OpenAPI ignores everything beside a reference.
+        # In a schema with a "$ref", OpenAPI ignores all other members, so a comment has no effect.
         return schema if '$ref' in schema else commented(field.comment, schema)
 
     def schemas(self):
@@ -196,7 +196,7 @@ class Writer:
         parameters = []
         for name, field in [one for type_ in types for one in self._settable(type_, '', types)]:
             if name == 'model':
-                continue  # The path contains the model.
+                continue  # The field `model` is set from the path.
             one = parameter(name, 'query', self._field(field))
             parameters.append({**one, 'explode': False} if field.is_list else one)
         return parameters
@@ -259,7 +259,7 @@ def describe(protos):
         'paths': writer.paths(),
         'components': {'schemas': writer.schemas(),
                        'securitySchemes': {'token': {'type': 'http', 'scheme': 'bearer'}}},
-        # Clients send a token, or nothing if the server has no tokens.
+        # Clients send a token. If the server has no tokens, clients need not send any.
         'security': [{'token': []}, {}]}
 
 

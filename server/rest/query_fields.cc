@@ -37,9 +37,8 @@ bool HasParameters(const FieldDescriptor& field) {
 }
 
 // Appends the names of the parameters for the fields of `type`. Each name
-// starts with `prefix`. If `messages` contains a message of the same type as a
-// nested message, skips the nested message, because Names() adds these fields
-// separately.
+// starts with `prefix`. Skips a nested message if `messages` contains a message
+// of the same type, because Names() adds the fields of that message separately.
 void AddNames(const Descriptor& type, const std::string& prefix,
               const std::vector<Message*>& messages,
               std::vector<std::string>* names) {

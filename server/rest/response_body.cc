@@ -56,7 +56,8 @@ http::HttpResponse ResponseBody::Take(const call::Message& rest) {
     body = protobuf_.Take(rest);
     return response;
   }
-  const std::string others = ToJson(rest);  // A JSON object.
+  // `others` is a JSON object with all fields except `results`.
+  const std::string others = ToJson(rest);
   if (!json_.has_value()) {
     body = {others};
     return response;

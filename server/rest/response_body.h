@@ -31,8 +31,8 @@ class ResponseBody final : public call::ResultSink {
   void Start(int count) override;
   int64_t Set(int i, const call::Message& result) override;
   int64_t Bytes(const call::Message& rest) const override;
-  // Returns the HTTP response of a successful call. Must be called once, after
-  // all other methods.
+  // Returns the HTTP response of a successful call. `rest` is the response
+  // without its results. Must be called once, after all other methods.
   http::HttpResponse Take(const call::Message& rest);
 
  private:

@@ -22,9 +22,8 @@
 
 namespace sfmamba::rest {
 
-// Serves everything that is available over HTTP, which is the methods of a
-// MethodTable, probes, metrics, the console and /openapi.json. See
-// docs/serving.md, "REST", for the paths.
+// Serves the methods of a MethodTable, probes, metrics, the console and
+// /openapi.json over HTTP. See docs/serving.md, "REST", for the paths.
 //
 // Thread-safe. Must outlive all exchanges passed to Handle().
 class RestService {

@@ -43,9 +43,9 @@ bool EndsWord(char c) {
          c == ':' || c == '\n' || c == '\r' || c == '\t';
 }
 
-// Returns an error if a string or another token is too long. The parser would
-// otherwise hold several copies of a very long token. Assumes that the text is
-// valid JSON.
+// Returns an error if a string or another token is too long. Without this
+// check, the parser would hold several copies of a very long token. Assumes
+// that the text is valid JSON.
 absl::Status CheckWords(absl::string_view json) {
   size_t begin = 0;
   bool in_string = false;
@@ -276,8 +276,8 @@ absl::Status JsonElements::Begin(Kind kind, int64_t bytes) {
     kind_ = kind;
     // Reserves the maximum size, so that the buffer never grows and copies the
     // elements. A number takes four bytes in the buffer. In JSON, a number and
-    // its comma take at least two bytes. Reserved memory costs nothing until it
-    // is written.
+    // its comma take at least two bytes. The system provides a page of the
+    // reserved memory only when the page is written.
     raw_.reserve(std::min(max_bytes_, 2 * json_bytes_));
   }
   if (kind_ != kind) {

@@ -14,9 +14,9 @@
 
 namespace sfmamba::rest {
 
-// Collects the elements of one input from JSON. The caller may learn the
-// datatype before or after the elements. The errors are INVALID_ARGUMENT and
-// name no field. Thread-compatible.
+// Collects the elements of one input from JSON. The caller need not know the
+// datatype before it calls Take(). The errors are INVALID_ARGUMENT and name no
+// field. Thread-compatible.
 class JsonElements {
  public:
   // Accepts at most `max_bytes` bytes of elements. A number counts as four
@@ -48,7 +48,8 @@ class JsonElements {
   int64_t max_bytes_;
   Kind kind_ = Kind::kNone;
   int64_t count_ = 0;
-  // The elements as floats, or as BYTES elements with their lengths.
+  // The collected elements. A number is stored as a float. A string is stored
+  // as a BYTES element, which begins with its length.
   std::string raw_;
   // not_uint8_ is the error for the first number that is not a UINT8. not_fp32_
   // is the error for the first number that is not an FP32. If there is no such

@@ -53,7 +53,8 @@ class KserveCall final : public HttpCall {
   const KserveLimits limits_;
   server::MemoryBudget& memory_;
   OutputForms forms_;
-  // Unused, because responses of this protocol have no field `results`.
+  // This member is unused, because responses of this protocol have no field
+  // `results`.
   call::EncodedResults results_;
 };
 

@@ -131,8 +131,8 @@ class InferPictures final : public OwnedPictures {
   }
 
  private:
-  // Fills `message` as a request with one image. The body is the encoded file
-  // of this image.
+  // Makes `message` a request with one image. The whole body is the encoded
+  // file of this image.
   void SetPicture(inference::ModelInferRequest* message) {
     auto* input = message->add_inputs();
     input->set_name(kserve::kInputName);
@@ -144,8 +144,8 @@ class InferPictures final : public OwnedPictures {
   }
 
   // Reads a body that starts with `json_bytes` bytes of JSON. If the JSON
-  // contains the elements of the first input, stores only these elements
-  // instead of the body.
+  // contains the elements of the first input, these elements replace the body
+  // in owned_, so that the body is freed.
   absl::Status ReadTensors(size_t json_bytes, int max_images,
                            int64_t max_raw_bytes, server::MemoryBudget* memory,
                            inference::ModelInferRequest* message,
