@@ -16,7 +16,8 @@ namespace sfmamba::http {
 // Calls the given function once, when the object is destroyed.
 class AtEnd {
  public:
-  AtEnd() = default;  // Calls nothing.
+  // Creates an object whose destructor calls nothing.
+  AtEnd() = default;
   explicit AtEnd(absl::AnyInvocable<void()> end) : end_(std::move(end)) {}
   AtEnd(AtEnd&& other) noexcept : end_(std::exchange(other.end_, nullptr)) {}
   AtEnd& operator=(AtEnd&& other) noexcept {

@@ -27,10 +27,11 @@ namespace asio = boost::asio;
 // response.
 constexpr absl::Duration kEndTime = absl::Seconds(1);
 constexpr size_t kMostDiscarded = 4 << 20;
-// The maximum number of bytes that the server reads at once. Without TLS, a
-// body of known length is read in larger blocks. A read may return bytes that
-// follow the request, and no limit counts these extra bytes. A TLS record has
-// at most kBlock bytes.
+// The server reads at most kBlock bytes at once, except for a body of known
+// length on a connection without TLS. Such a body is read in larger blocks. A
+// read may return bytes that follow the request, and no memory limit counts
+// these bytes. With TLS, larger reads would be useless, because a TLS record
+// contains at most kBlock bytes.
 constexpr size_t kBlock = 16 << 10;
 // While a response is pending, the server stops reading once the client has
 // sent this many bytes of further requests. The server then notices a
@@ -95,8 +96,9 @@ void Connection::OnGreeted(Error error) {
 void Connection::Enter(State state, absl::Duration limit) {
   const Clock::time_point now = Clock::now();
   deadline_ = now + absl::ToChronoNanoseconds(limit);
-  // Setting the timer costs a system call, so the timer is only moved to an
-  // earlier time. If the timer fires too early, OnTimer() sets it again.
+  // Arm() makes a system call. It is therefore called only if the new deadline
+  // is earlier than the time of the timer. If the timer fires before the
+  // deadline, OnTimer() calls Arm() again.
   if (deadline_ < timer_.expiry()) Arm();
   if (state_ == state) return;
   state_ = state;
@@ -251,8 +253,9 @@ void Connection::Start() {
   auto post = [loop = environment_.loop, weak = weak_from_this(),
                open = asio::make_work_guard(*environment_.loop)](
                   std::shared_ptr<Call> call, Answered answered) {
-    // `call` owns this lambda and thereby `loop`. asio::post() may destroy the
-    // call before it returns. This copy keeps the loop alive until then.
+    // `call` owns this lambda and thereby `loop`. asio::post() may destroy
+    // `call` before asio::post() returns. The copy `living` keeps the loop
+    // alive until then.
     const auto living = loop;
     asio::post(*living, [weak, call = std::move(call),
                          answered = std::move(answered)]() mutable {

@@ -64,7 +64,8 @@ class CostlySteps {
   }
   void Run() {
     is_posted_ = false;
-    // Post() comes first because a step may throw.
+    // Post() schedules the remaining steps. It is called first because a step
+    // may throw an exception.
     Post();
     for (const auto begin = Clock::now(); !steps_.empty();) {
       auto step = std::move(steps_.front());
@@ -98,8 +99,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using Clock = std::chrono::steady_clock;
   using Tcp = boost::asio::ip::tcp;
 
-  // Shared by all connections of a port. After End(), a connection uses only
-  // the member `loop`.
+  // All connections of a port share one environment. After End(), a connection
+  // uses only the member `loop`.
   struct Environment {
     const HttpOptions& options;
     Room& room;
@@ -154,9 +155,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Read();
   void ReadSocket();
   void OnRead(Error error, absl::string_view bytes);
-  // Waits until the client resets the connection and then ends it. Called if
-  // the client has closed only its sending side, because such a client may
-  // still read its response.
+  // Waits until the client resets the connection and then ends the connection.
+  // Called if the client has closed only its sending side, because such a
+  // client may still read its response.
   void EndOnReset();
   void TakeIn(absl::string_view bytes);
   absl::Duration BodyLimit();
@@ -187,7 +188,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::steady_timer timer_;
 
   bool is_reading_ = false;
-  bool peer_closed_ = false;  // True if the client sends no more.
+  // True if the client has closed its sending side or if reading has failed.
+  bool peer_closed_ = false;
   std::vector<char> record_;  // The bytes last read through TLS.
   std::string in_;  // Received bytes that the reader has not consumed.
   std::optional<RequestReader> reader_;

@@ -27,7 +27,7 @@ struct HttpRequest {
   std::string peer;
   // The time when the complete request had arrived, from base::SteadyNow().
   absl::Time came = absl::InfiniteFuture();
-  security::Caller caller;  // Set by HttpOptions::admit.
+  security::Caller caller;  // HttpOptions::admit sets this member.
 
   // Returns the name under which server::ClientShares counts the client. This
   // is the caller's name, or the address in `peer` if the caller has no name.

@@ -15,11 +15,10 @@
 namespace sfmamba::http {
 namespace {
 
-// Values for zlib's argument windowBits. The value 15 is the largest window
-// size. The number that is added selects the format.
-// The format is gzip.
+// kGzipFormat and kEitherFormat are values for zlib's argument windowBits. The
+// value 15 selects the largest window. Adding 16 selects the gzip format.
+// Adding 32 makes zlib detect whether the format is gzip or zlib.
 constexpr int kGzipFormat = 15 + 16;
-// zlib detects whether the format is gzip or zlib.
 constexpr int kEitherFormat = 15 + 32;
 // zlib's default for the argument memLevel.
 constexpr int kMemoryLevel = 8;

@@ -18,7 +18,7 @@ bool TakesGzip(const HttpRequest& request);
 // memory.
 std::string Gzip(absl::string_view text);
 
-// How a request's body is compressed, according to its Content-Encoding
+// Tells how a request's body is compressed, according to its Content-Encoding
 // headers.
 enum class Packing {
   kNone,

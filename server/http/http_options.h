@@ -16,8 +16,8 @@
 namespace sfmamba::http {
 
 // Returns a response that refuses a request with `message` as plain text. Used
-// for requests that reach no handler. A 503 asks the client to retry after 1
-// second.
+// for requests that reach no handler. If the status is 503, the response asks
+// the client to retry after 1 second.
 inline HttpResponse PlainRefusal(int status, const std::string& message) {
   HttpResponse response{
       status, {{"Content-Type", "text/plain; charset=utf-8"}}, {message, "\n"}};
@@ -25,13 +25,12 @@ inline HttpResponse PlainRefusal(int status, const std::string& message) {
   return response;
 }
 
-// Settings of an HTTP port. A number in parentheses, such as (431), is the HTTP
-// status of a request that exceeds the limit.
+// Settings of an HTTP port.
 struct HttpOptions {
   // The name of the port in errors.
   std::string what = "the HTTP port";
   std::string host;
-  // If the number is 0, the system selects a free port.
+  // If the port number is 0, the system selects a free port.
   int port = 0;
 
   // The TLS settings. If null, connections are plaintext.
@@ -42,27 +41,30 @@ struct HttpOptions {
   // this state, the server closes the connection that has been in this state
   // longest. A connection whose request waits for its response is never closed.
   int max_connections = 1024;
-  // The maximum size of the request line and the headers together (431). Both
-  // must arrive within `head_time` (408). A TLS handshake has the same time
-  // limit.
+  // The maximum size in bytes of the request line and the headers together. A
+  // request that exceeds this size gets status 431. The request line and the
+  // headers must arrive within `head_time`. A request that takes longer gets
+  // status 408. A TLS handshake has the same time limit.
   size_t max_head_bytes = 16 << 10;
   absl::Duration head_time = absl::Seconds(5);
-  // The maximum size of a request's body (413). If 0, a request with a body is
-  // refused.
+  // The maximum size in bytes of a request's body. A request with a larger body
+  // gets status 413. If the maximum is 0, every request with a body is refused.
   int64_t max_body_bytes = 64 << 20;
-  // The maximum number of bytes of all request bodies and responses together
-  // (503, with Retry-After). A body counts until its request is answered. A
-  // response counts until it is sent. A new body that does not fit is refused.
-  // If the length of a body is known, its bytes are reserved before the body is
-  // read. If the limit is too small for one client to send a body of
-  // `max_body_bytes`, the server uses a larger limit.
+  // The maximum number of bytes of all request bodies and responses together. A
+  // body counts until its request is answered. A response counts until it is
+  // sent. If a new body does not fit, its request gets status 503 with the
+  // header Retry-After. If the length of a body is known, its bytes are
+  // reserved before the body is read. If the limit is too small for one client
+  // to send a body of `max_body_bytes`, the server uses a larger limit.
   int64_t max_held_bytes = int64_t{256} << 20;
   // The maximum fraction of max_held_bytes that the bodies of one client may
   // occupy, from 0.5 to 1. See server::ClientShares.
   double client_share = 1;
-  // The time limit for receiving a body (408). The limit is shorter for a slow
-  // client. When n bytes of the body have arrived, the next bytes must arrive
-  // within `head_time` + n / `min_body_rate` seconds after the request's head.
+  // The time limit for receiving a body after the request's head has arrived. A
+  // slow client has less time. When n bytes of the body have arrived, the next
+  // bytes must arrive within `head_time` + n / `min_body_rate` seconds after
+  // the head. `min_body_rate` is in bytes per second. A request that takes
+  // longer gets status 408.
   absl::Duration body_time = absl::Seconds(60);
   int64_t min_body_rate = 16 << 10;
   // The time limit for writing a response. The server closes the connection

@@ -292,7 +292,8 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
         std::move(options), *std::move(sockets), std::move(handler))));
   } catch (const boost::system::system_error& error) {
     return absl::UnavailableError(
-        error.what());  // For example, "Too many open files".
+        // what() is, for example, "Too many open files".
+        error.what());
   }
 }
 

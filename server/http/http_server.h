@@ -55,7 +55,7 @@ class HttpServer {
   int64_t held_bytes() const;
 
  private:
-  // A separate class, so that this header does not include Asio.
+  // Port is a separate class, so that this header does not include Asio.
   class Port;
 
   explicit HttpServer(std::unique_ptr<Port> port);
