@@ -76,7 +76,7 @@ class PredictCall final
     if (!status.ok()) {
       return call->Finish(this->Worded(status), nullptr, std::move(sent));
     }
-    // Done() frees the response when it returns.
+    // The response is destroyed when Done() returns.
     auto response = this->TakeResponse();
     call->Finish(status, &response, std::move(sent));
   }

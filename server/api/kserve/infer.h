@@ -40,8 +40,9 @@ class InferCodec : public prediction::ResponseWriter {
   inference::packed::ModelInferResponse TakeResponse();
 
  private:
-  // Converts the parameters and the outputs of the message, which depend on the
-  // model. If the model is not loaded, only sets default parameters.
+  // If the model is loaded, converts the request's parameters and requested
+  // outputs, and returns an error if they are invalid. If the model is not
+  // loaded, sets only default parameters.
   absl::Status TranslateTask(prediction::PredictionRequest* request);
 
   void Start(const std::string&, int images) override {

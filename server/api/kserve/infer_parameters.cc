@@ -42,7 +42,8 @@ absl::Status Invalid(absl::string_view name, const InferParameter& got,
       absl::StrCat("got ", Shown(got), ", expected ", expected));
 }
 
-// Reads an integer of 0 or more. Clients send int64_param or uint64_param.
+// Reads an integer of 0 or more, which a client may send as int64_param or
+// uint64_param. Returns INVALID_ARGUMENT for all other values.
 absl::Status ReadCount(absl::string_view name, const InferParameter& parameter,
                        int64_t* count) {
   if (parameter.has_int64_param() && parameter.int64_param() >= 0) {

@@ -169,7 +169,8 @@ absl::Status CheckInput(const InferWire& wire,
 }
 
 // Converts typed numbers to raw bytes and stores them in `images`. The
-// conversion is needed because protobuf may encode a number differently.
+// conversion is needed because protobuf's encoding of a number may differ from
+// the number's raw bytes.
 absl::Status CopyTypedNumbers(absl::Span<const absl::string_view> parts,
                               const ElementType& type,
                               absl::Span<const int64_t> shape,

@@ -62,8 +62,8 @@ struct InferImages {
   // received message if `copy` is empty. There are no ranges after an error or
   // if there are too many images.
   std::vector<call::WireExtent> extents;
-  // The elements as raw bytes, if they arrived as numbers in the field
-  // `contents`.
+  // If the elements arrived as numbers in the field `contents`, this member
+  // holds them as raw bytes. Otherwise it is empty.
   std::string copy;
 };
 

@@ -44,7 +44,8 @@ absl::StatusOr<PublishedModel> FindModel(
   if (name.empty()) {
     return server::InvalidField(field, "got no name, expected a model's");
   }
-  // Names in this protocol are ids. Find() would also accept "models/{id}".
+  // A name in this protocol is a model's id. Find() would also accept the form
+  // "models/{id}", so names with a slash are refused here.
   if (absl::StrContains(name, '/')) return server::ModelNotFound(name);
   const repository::ModelRepository& repository = environment.repository;
   auto found = FindVersion(repository, name, version, field);

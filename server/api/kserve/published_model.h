@@ -18,8 +18,9 @@ namespace sfmamba::kserve {
 // Represents a model under one of its names. The first name is the model's id.
 // If `encoded_models` is set, each model also has the name "{id}_encoded". The
 // metadata of "{id}_encoded" describes the input as encoded files. Both names
-// accept tensors and files and share one queue. The second name exists for
-// clients that can send only the kind of input in the metadata.
+// accept tensors and files and share one queue. Some clients can send only the
+// kind of input that the metadata describes. The second name exists for such
+// clients.
 struct PublishedModel {
   std::shared_ptr<repository::ModelVersion> version;
   bool encoded = false;

@@ -8,7 +8,8 @@
 
 namespace sfmamba::kserve {
 
-// Checks that a load request has no parameters. Returns one of these errors:
+// Checks that a load request has no parameters. If the request has a parameter,
+// returns one of these errors:
 // - UNIMPLEMENTED with reason NOT_SUPPORTED for "config", which replaces the
 //   model's configuration.
 // - UNIMPLEMENTED with reason NOT_SUPPORTED for "file:...", which uploads a

@@ -123,8 +123,9 @@ absl::Status FillPage(
                   absl::string_view(request.page_token()).substr(0, kMaxShown)),
               "\", expected the next_page_token of an earlier answer"));
     }
-    // Finds the first version after the previous page. The last version of the
-    // previous page may no longer exist.
+    // Finds the first version that comes after the previous page in the order
+    // of `all`. The last version of the previous page is not searched for,
+    // because it may no longer exist.
     from = std::partition_point(all.begin(), all.end(), [&](const auto& at) {
       return std::forward_as_tuple(at->id(), at->number()) <=
              std::tie(last->id, last->version);
