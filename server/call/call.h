@@ -37,9 +37,9 @@ class Pictures {
   // Returns the number of bytes of memory that the request occupies.
   int64_t bytes() const { return bytes_; }
 
-  // Sets the bytes of an image. The parsed message has a small index in place
-  // of each image's bytes. `source` must come from this message, so its bytes
-  // are such an index. SetBytes() replaces the index with the bytes.
+  // Replaces the index in `source` with the bytes of an image. In the parsed
+  // message, a small index stands in place of the bytes of each image. `source`
+  // must come from this message.
   virtual void SetBytes(image::ImageSource* source) = 0;
   // Frees the bytes. No view of the bytes may be used afterwards.
   virtual void Release() = 0;

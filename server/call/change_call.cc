@@ -25,8 +25,8 @@ absl::Status ChangeCall::Read(Message* request) {
   const absl::Status status = call_->Read(request);
   // The callback sends a response, which frees the request. The callback is
   // therefore registered only after the request was read. The callback holds
-  // only a weak_ptr, because this object owns the call and the call may own the
-  // callback.
+  // only a weak_ptr to this object. If the callback held a shared_ptr, the
+  // object, its call and the callback would own each other.
   call_->OnCancel([weak = weak_from_this()] {
     const std::shared_ptr<ChangeCall> living = weak.lock();
     if (living == nullptr) return;

@@ -20,7 +20,8 @@ class EncodedResults final : public ResultSink {
   int64_t Set(int i, const Message& result) override;
   int64_t Bytes(const Message& rest) const override;
   // Returns the encoded response as pieces that must be sent one after another.
-  // Must be called once, after all other methods.
+  // `rest` is the response without its results. Must be called once, after all
+  // other methods.
   std::vector<std::string> Take(const Message& rest);
 
  private:

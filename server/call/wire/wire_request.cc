@@ -101,8 +101,8 @@ class Walker {
            cursor_.SkipBytes(end, &request_.extents.emplace_back());
   }
 
-  // Handles the fields of a nested message. `depth` is the remaining nesting
-  // depth.
+  // Handles the fields of a nested message. `depth` is the number of further
+  // nesting levels that are allowed.
   bool Enter(Message message, uint32_t tag, int64_t end, int depth) {
     return copier_.KeepMessage(
         tag, end, [&](uint32_t inner, int64_t inner_end) {

@@ -19,8 +19,9 @@ namespace sfmamba::call {
 //
 // The copy does not contain the bytes of the fields Image.encoded,
 // PixelBuffer.data and Tensor.data. These bytes stay in the received buffers.
-// In the copy, each of these fields contains an index instead. Even if a field
-// is sent several times, protobuf therefore decides which value counts.
+// In the copy, each of these fields contains an index instead. If a client
+// sends a field several times, each of its values has its own index. Protobuf
+// then decides which value counts.
 
 struct WireLimits {
   int max_images = 64;
