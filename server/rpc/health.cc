@@ -63,8 +63,8 @@ class HealthService::Watcher final
   const std::string& client() const { return client_; }
   const std::string& name() const { return name_; }
 
-  // Checks that the caller holds the service's mu_. Also tells the compiler's
-  // thread-safety analysis.
+  // Checks that the caller holds the service's mu_. After this call, the
+  // compiler's thread-safety analysis assumes that mu_ is held.
   void AssertLocked() const ABSL_ASSERT_EXCLUSIVE_LOCK(service_.mu_) {
     service_.mu_.AssertHeld();
   }

@@ -39,8 +39,8 @@ class HealthService final
 
   void SetServing(const std::string& name, bool serving)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns true if SetServing() has last set `name` to SERVING and Fail() was
-  // not called.
+  // Returns true if `name` was last set to SERVING. Always returns false after
+  // Fail() was called.
   bool IsServing(const std::string& name) const ABSL_LOCKS_EXCLUDED(mu_);
   // Sets every known name to NOT_SERVING.
   void SetNoneServing() ABSL_LOCKS_EXCLUDED(mu_);

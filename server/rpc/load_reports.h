@@ -29,7 +29,7 @@ class LoadReports {
   // as utilization 1.
   static constexpr absl::Duration kTargetBacklog = absl::Milliseconds(500);
 
-  // The function `backlog` is called at most once in this interval.
+  // The minimum time between two calls of the function `backlog`.
   static constexpr absl::Duration kPeriod = absl::Milliseconds(10);
 
   // `backlog` returns the expected time for all waiting work. `clock` must be

@@ -21,9 +21,9 @@ void SendWatch::Done(grpc::CallbackServerContext* context) {
 int SendWatch::CancelLate() {
   const absl::Time now = clock_();
   int cancelled = 0;
-  // The mutex keeps each context alive during TryCancel(), because Done() needs
-  // the mutex too. There is no deadlock, because gRPC calls OnDone() on its own
-  // threads.
+  // gRPC destroys a context only after Done(), and Done() needs this mutex. The
+  // mutex therefore keeps each context alive during TryCancel(). There is no
+  // deadlock, because only gRPC's own threads call Done().
   absl::MutexLock lock(&mu_);
   for (auto& [context, end] : sending_) {
     if (now < end) continue;

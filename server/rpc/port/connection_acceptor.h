@@ -29,8 +29,8 @@ class ConnectionAcceptor {
     // The maximum time for which sent bytes may remain unacknowledged. After
     // this time, the kernel closes the connection.
     absl::Duration user_timeout = absl::Seconds(20);
-    // Called for each connection that is closed because there are too many.
-    // Must not block.
+    // Called for each connection that is closed because there are too many
+    // connections. Must not block.
     std::function<void()> refused = [] {};
   };
 

@@ -38,8 +38,8 @@ constexpr int kReadBytes = 256 << 10;
 // stream uses one thread. gRPC refuses additional streams with
 // RESOURCE_EXHAUSTED.
 constexpr int kMostReflectionThreads = 16;
-// The number of descriptors that the process needs for other purposes, such as
-// HTTP connections, libraries, devices and files.
+// The number of descriptors that the process needs for anything other than gRPC
+// connections, such as HTTP connections, libraries, devices and files.
 constexpr int kOtherDescriptors = 384;
 // gRPC connections never use the highest kSpareDescriptors descriptor numbers.
 // These descriptors are a part of kOtherDescriptors.

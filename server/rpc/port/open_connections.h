@@ -8,7 +8,7 @@
 namespace sfmamba::rpc {
 
 // Tracks TCP connections whose descriptors belong to another component, such as
-// gRPC. This component does not report when it closes a descriptor.
+// gRPC. The other component does not report when it closes a descriptor.
 // Thread-compatible.
 class OpenConnections {
  public:

@@ -35,7 +35,7 @@ bool WantsStatus(const grpc::CallbackServerContext& context) {
 }
 
 // Returns an error as text. The text starts with the id of the request, if the
-// request has an id. The client receives nothing else of the error.
+// request has an id. The client receives only this text.
 std::string Describe(const absl::Status& status, absl::string_view id) {
   const std::string request =
       id.empty()

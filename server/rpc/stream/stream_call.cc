@@ -261,8 +261,8 @@ StreamCall* StreamSet::Start(const std::shared_ptr<StreamCall>& stream) {
 }
 
 void StreamSet::Tick(bool draining) {
-  // Tick() may end the stream, which needs the mutex. The mutex is therefore
-  // not held during the calls.
+  // The mutex is not held during the calls of StreamCall::Tick(), so that
+  // Start() does not wait for these calls.
   std::vector<std::shared_ptr<StreamCall>> streams;
   {
     absl::MutexLock lock(&mu_);

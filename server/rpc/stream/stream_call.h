@@ -173,8 +173,8 @@ class StreamCall final
   // Removes the items whose responses are ready but will not be sent, and
   // returns them. Called after Abandon().
   std::vector<Item> RemoveUnsent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Destroys the items. The mutex is not held meanwhile. The items then no
-  // longer count as in flight, so that other requests can be read.
+  // Destroys the items without holding the mutex. Afterwards, the items no
+  // longer count as in flight, so other requests can be read.
   void Destroy(std::vector<Item> items) ABSL_LOCKS_EXCLUDED(mu_);
   // Stops reading requests. The call ends with `status` when no request is in
   // flight.
@@ -183,9 +183,10 @@ class StreamCall final
   // responses.
   void Abandon(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Executes all pending steps, on one thread at a time. Releases the mutex
-  // during each step, because gRPC may call a method of this object during the
-  // step. Every method that changes the state must call Pump() at the end.
+  // Executes all pending steps, such as the next read and the next write, on
+  // one thread at a time. Releases the mutex during each step, because gRPC may
+  // call a method of this object during the step. Every method that changes the
+  // state must call Pump() at the end.
   void Pump() ABSL_UNLOCK_FUNCTION(mu_);
   // Returns the next step to execute, or null.
   absl::AnyInvocable<void()> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

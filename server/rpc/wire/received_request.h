@@ -22,10 +22,10 @@ namespace sfmamba::rpc {
 // slices.
 //
 // The grpc::ByteBuffer `owner` must be the last reference to the memory, so it
-// is destroyed after the slices. In gRPC 1.51, grpc_slice_unref() does not
-// create an ExecCtx. If a slice were the last reference and gRPC is low on
-// memory, this function would dereference a null pointer on threads outside
-// gRPC.
+// is destroyed after the slices. In gRPC 1.51, grpc_slice_unref() must not
+// release the last reference on a thread outside gRPC. The function does not
+// create an ExecCtx there, and would dereference a null pointer if gRPC is low
+// on memory.
 struct MessageSlices {
   // Moves the bytes out of `message`, which is empty afterwards.
   explicit MessageSlices(grpc::ByteBuffer* message);
@@ -49,8 +49,8 @@ class PictureBytes {
                absl::Span<const call::WireExtent> extents);
 
   // Returns the bytes of picture `index`. The view is valid until Release(). If
-  // the bytes lie in several slices, the view refers to a buffer that only
-  // Join() fills.
+  // the bytes lie in several slices, the view refers to a buffer whose content
+  // is undefined until Join() fills it.
   absl::string_view View(int64_t index);
   bool CrossesSlices(int64_t index) const {
     return fields_[index].pieces.size() > 1;
@@ -58,8 +58,8 @@ class PictureBytes {
   // Returns the bytes of picture `index`, which lies in several slices, as one
   // view for each slice. The views are valid until Join() or Release().
   std::vector<absl::string_view> Pieces(int64_t index) const;
-  // Returns the bytes of picture `index` without a copy. Must be called before
-  // Join() and Release().
+  // Returns a buffer that shares the bytes of picture `index`. May be called
+  // only before Join() and Release().
   grpc::ByteBuffer Share(int64_t index) const { return fields_[index].owner; }
   // Copies picture `index`, which lies in several slices, into one buffer.
   // Releases the picture's slices. Several threads may join different pictures
@@ -71,7 +71,7 @@ class PictureBytes {
  private:
   struct Field {
     size_t length = 0;
-    // This member is destroyed after the pieces.
+    // This member precedes `pieces`, so that it is destroyed after `pieces`.
     grpc::ByteBuffer owner;
     std::vector<grpc::Slice> pieces;  // Empty after Join().
     // The buffer for Join(). Null if the picture lies in one slice.
