@@ -1,11 +1,11 @@
 """Writes C++ with the OpenAPI description of REST: open_api.py PROTO_SET > open_api_text.h.
 
-PROTO_SET is a FileDescriptorSet of vision.proto and its imports. protoc writes this file, including
-the comments. The description is OpenAPI 3.0.3 in JSON and contains the methods of the typed API,
-their messages and the probes. The messages are in protobuf's JSON mapping and have the comments of
-the proto files. The description contains a placeholder for the path of each method, such as
-"@GetModel@". The placeholder "@GetModel.version@" is for the path with a model version. The C++
-function OpenApi() replaces the placeholders.
+PROTO_SET is a file that protoc has written. It holds the FileDescriptorSet of vision.proto and its
+imports, including the comments. The description is OpenAPI 3.0.3 in JSON and contains the methods
+of the typed API, their messages and the probes. The messages are in protobuf's JSON mapping and
+have the comments of the proto files. The description contains a placeholder for the path of each
+method, such as "@GetModel@". The placeholder "@GetModel.version@" is for the path with a model
+version. The C++ function OpenApi() replaces the placeholders.
 """
 
 import dataclasses
@@ -83,7 +83,7 @@ class Field:
 
     @property
     def is_settable(self):
-        """Whether a query parameter can set the field. Must agree with query_fields.cc."""
+        """True if a query parameter can set the field. Must agree with query_fields.cc."""
         return self.type != BYTES and (self.type != MESSAGE or self.is_duration)
 
     @property
@@ -93,7 +93,7 @@ class Field:
 
 
 class Protos:
-    """The comments and fields of messages, the values of enums and the comments of methods."""
+    """The comments and fields of all messages, the values of enums and the comments of methods."""
 
     def __init__(self, data):
         self.messages, self.enums, self.methods = {}, {}, {}
