@@ -76,7 +76,6 @@ class PredictCall final
     if (!status.ok()) {
       return call->Finish(this->Worded(status), nullptr, std::move(sent));
     }
-    // The response is destroyed when Done() returns.
     auto response = this->TakeResponse();
     call->Finish(status, &response, std::move(sent));
   }

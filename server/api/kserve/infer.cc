@@ -34,7 +34,8 @@ prediction::TaskParams ParamsFor(model::VisionTask task,
   switch (task) {
     case model::VisionTask::kClassification: {
       v1::ClassifyParams params;
-      // Output tensors and the classification extension both contain logits.
+      // Logits are needed both for output tensors and for the classification
+      // extension.
       params.set_score_type(v1::ClassifyParams::LOGIT);
       params.set_top_k(1);
       for (const WantedOutput& output : wanted) {

@@ -127,8 +127,8 @@ absl::Status DescribeConfig(const PublishedModel& model, int max_images,
                       : inference::ModelInstanceGroup::KIND_GPU);
   DescribeBatching(*(*loaded)->executor, default_timeout,
                    config->mutable_dynamic_batching());
-  // Tells clients that each request has exactly one response. The field
-  // `decoupled` of the empty policy is false.
+  // The empty transaction policy tells clients that each request has exactly
+  // one response, because the policy's field `decoupled` is false.
   config->mutable_model_transaction_policy();
   (*config->mutable_parameters())["precision"].set_string_value(
       std::string(repository::PrecisionName((*loaded)->precision)));
