@@ -27,9 +27,9 @@ class LatencyHistogram {
   absl::Duration Mean() const;
   absl::Duration Max() const { return absl::Nanoseconds(max_); }
 
-  // Returns the smallest recorded value that at least `percent` of the values
-  // do not exceed, 0 < percent <= 100. The result may be too large by the width
-  // of a bucket, but is never above Max().
+  // Returns the smallest recorded value that is at least as large as `percent`
+  // % of all values, 0 < percent <= 100. The result may be too large by the
+  // width of a bucket, but is never above Max().
   absl::Duration Percentile(double percent) const;
 
  private:

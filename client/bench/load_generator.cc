@@ -46,7 +46,8 @@ class LoadRun {
   }
 
  private:
-  // Sends the arrivals of one thread, each when it is due.
+  // Sends every request that belongs to thread `thread`, at the request's due
+  // time.
   void SendArrivals(int thread) ABSL_LOCKS_EXCLUDED(mu_) {
     for (size_t i = thread; i < load_.arrivals.size(); i += options_.threads) {
       const Trace::Arrival& arrival = load_.arrivals[i];
@@ -57,8 +58,8 @@ class LoadRun {
     }
   }
 
-  // Returns true if a request that was due at `due` may be sent. Counts the
-  // request as in flight, or as not sent.
+  // Returns true if a request that was due at `due` may be sent now. In this
+  // case, counts the request as in flight. Otherwise counts it as not sent.
   bool MaySend(const LoadRequest& request, absl::Duration due,
                absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
@@ -87,7 +88,8 @@ class LoadRun {
   };
 
   // Waits until fewer than `concurrency` requests are in flight and there is no
-  // pause. Returns null if the run is over.
+  // pause. Then counts another request as in flight and returns its turn.
+  // Returns nullopt if the run is over.
   absl::optional<Turn> TakeTurn() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     AwaitTurn();

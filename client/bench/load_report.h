@@ -13,9 +13,10 @@
 
 namespace sfmamba::client {
 
-// The numbers of requests that were due after the warm-up, by outcome. They
-// count one class or all classes:
-//   requests = over_cap + missed + sent,  sent = in_time + late + failed
+// The numbers of requests that were due after the warm-up, by outcome, for one
+// class or for all classes. These sums hold:
+//   requests = over_cap + missed + sent
+//   sent = in_time + late + failed
 struct RequestCounts {
   // If empty, the counts are for all classes.
   std::string class_name;
@@ -54,8 +55,8 @@ struct LoadReport {
   // load's duration, or with the last answer if a number of requests was given.
   absl::Duration elapsed;
   RequestCounts all;
-  // The counts of each class, in the given order. Empty if there is only one
-  // class.
+  // The counts of each class, in the order of Load::class_names. Empty if there
+  // is only one class.
   std::vector<RequestCounts> classes;
   int64_t images = 0;  // Received with OK during `elapsed`.
   double images_per_second = 0;

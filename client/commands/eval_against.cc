@@ -22,10 +22,10 @@ using Evaluate = std::function<Evaluation(const PredictFlags& flags,
                                           const Observe<Result>& observe)>;
 
 // Evaluates the model `against` first, and then the model that `flags` name.
-// For each picture, `keep` converts both results and `compare` receives both
-// converted results. Returns the evaluation of the second model. Its metrics
-// are those that `alike` returns, then the model's own metrics, then the
-// metrics of `against`.
+// For each picture, `keep` converts the results of both models, and `compare`
+// receives the converted results. Returns the evaluation of the second model.
+// Its metrics begin with the metrics that `alike` returns. The model's own
+// metrics and the metrics of `against` follow.
 template <typename Kept, typename Result>
 Evaluation EvaluateBoth(
     const PredictFlags& flags, const std::string& against, size_t pictures,

@@ -15,8 +15,8 @@
 namespace sfmamba::client {
 namespace {
 
-// Average precision also needs detections with low scores. Only detections
-// below this score are not requested.
+// Average precision also needs detections with low scores, so all detections
+// with at least this score are requested.
 constexpr float kLowestScore = 0.05f;
 
 template <typename Response, typename Request, typename Result>

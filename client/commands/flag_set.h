@@ -42,7 +42,7 @@ class FlagSet {
   }
 
   // Sets the variables from "--name=value" or "--name value". A bool may also
-  // be given as "--name". One dash is as good as two. Returns the arguments
+  // be given as "--name". One dash works like two dashes. Returns the arguments
   // that are not flags. After "--", no argument is a flag. Returns
   // INVALID_ARGUMENT with the name of a flag that is wrong.
   absl::StatusOr<std::vector<std::string>> Parse(

@@ -39,10 +39,10 @@ absl::StatusOr<v1::Image> ReadImage(const std::string& path,
 // ignored.
 bool IsPictureFile(const std::filesystem::path& path);
 
-// Returns random values in the model's first input size. Equal seeds give equal
-// values. FP32 values are in [-2, 2), like normalised pixels. UINT8 values are
-// 0 to 255. Returns INVALID_ARGUMENT for another type, and FAILED_PRECONDITION
-// if the model has no input size.
+// Returns a tensor of random values, in the model's first input size. Equal
+// seeds give equal values. FP32 values are in [-2, 2), like normalised pixels.
+// UINT8 values are 0 to 255. Returns INVALID_ARGUMENT for another type, and
+// FAILED_PRECONDITION if the model has no input size.
 absl::StatusOr<v1::Image> SyntheticTensor(const v1::Model& model,
                                           v1::Tensor::DataType type,
                                           uint64_t seed);

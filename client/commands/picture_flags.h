@@ -26,7 +26,7 @@ constexpr absl::Duration kPictureDeadline = absl::Minutes(1);
 absl::Status ParseSize(absl::string_view flag, absl::string_view text,
                        int32_t* width, int32_t* height);
 
-// The flags of the verbs that find things in pictures.
+// The flags that the commands classify, detect and segment have in common.
 struct PictureFlags {
   std::string output_dir;
   std::string classes;

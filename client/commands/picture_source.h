@@ -73,7 +73,8 @@ class FolderPictures final : public PictureSource {
   const bool recursive_;
   std::atomic<bool> stopped_{false};
   bool first_ = true;
-  std::set<std::string> taken_;  // Complete files, also other than pictures.
+  // All complete files, pictures or not.
+  std::set<std::string> taken_;
   std::map<std::string, Look> seen_;  // Incomplete files of the last scan.
   std::deque<std::string> next_;
 };

@@ -83,7 +83,7 @@ int ShowOutcomes(const std::vector<FileOutcome>& outcomes,
                  const VerbTable& table, const PredictFlags& flags,
                  const Console& console);
 
-// A file that was sent, or will be, and its answer.
+// A file that is sent to the server, and its answer.
 template <typename Response>
 struct PendingFile {
   FileOutcome outcome;

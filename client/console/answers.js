@@ -49,8 +49,8 @@ function renderScores(result, {view, heat}) {
     table: make('div', {}, make('p', {class: 'verdict'}, best), table)};
 }
 
-// Returns the table of a DetectResult's objects with scores above `threshold`. `view`
-// draws those whose class is not in `hidden`.
+// Returns the table of a DetectResult's objects with scores above `threshold`. Draws the
+// objects whose class is not in `hidden` on `view`.
 function renderObjects(result, {view, threshold, hidden}) {
   const detections = result.detections ?? [];
   const colors = colorsOf(detections.map((detection) => detection.classId ?? 0));

@@ -7,7 +7,7 @@ export function say(id, text) {
   if (byId(id).textContent !== text) byId(id).textContent = text;
 }
 
-// make('p', {class: 'muted', 'aria-label': 'x', onclick: f}, 'text', element)
+// Makes an element. For example: make('p', {class: 'muted', onclick: f}, 'text', element)
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {

@@ -46,7 +46,7 @@ export class CallError extends Error {
   }
 }
 
-// Returns the text without the name of the only picture.
+// Returns the text without the prefix that names the only picture.
 const bare = (text) => text.replace(/^images\[0\](\.\w+)?: /, '');
 
 // Capitalises the first word, unless it is a name, such as a model's or a field's.

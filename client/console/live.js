@@ -7,7 +7,7 @@ import {History, parseMetrics, total} from './metrics.js';
 import {token} from './token.js';
 
 const PERIOD = 1000;  // In milliseconds.
-const LIST_EVERY = 5;  // The list is read once per this many readings.
+const LIST_EVERY = 5;  // The list of models is read once per this many readings.
 const SPAN = 30;  // Latencies cover this many seconds.
 const RATE_SPAN = 5;
 const POINTS = 60;  // The points of a sparkline.

@@ -36,8 +36,8 @@ class DetectorScore {
   // Returns the number of objects that are not crowds.
   int64_t objects(int64_t category_id) const;
   const AveragePrecision& boxes() const { return boxes_; }
-  // Null unless there are objects and all have masks. Also null if there are
-  // detections and none has a mask.
+  // Returns null unless there are objects and all of them have masks. Also
+  // returns null if there are detections but none of them has a mask.
   const AveragePrecision* masks() const;
 
  private:

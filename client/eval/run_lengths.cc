@@ -17,7 +17,8 @@ namespace {
 template <typename Use>
 void ForEachStretch(const RunLengths& a, const RunLengths& b, Use use) {
   size_t i = 0, j = 0;
-  int64_t left_a = 0, left_b = 0;  // Rest of run i - 1 of a and j - 1 of b.
+  // The pixels of run i - 1 of `a` and of run j - 1 of `b` that are left.
+  int64_t left_a = 0, left_b = 0;
   while (true) {
     while (left_a == 0 && i < a.counts.size()) left_a = a.counts[i++];
     while (left_b == 0 && j < b.counts.size()) left_b = b.counts[j++];

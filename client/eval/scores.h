@@ -23,12 +23,12 @@ class TopKScore {
 
  private:
   int64_t count_ = 0;
-  int64_t within_[6] = {};  // [k]: number of ranks in [0, k).
+  int64_t within_[6] = {};  // within_[k] is the number of ranks in [0, k).
 };
 
-// A confusion matrix: how often each class was answered for each right class.
-// It counts images of a classifier or pixels of a segmenter. Classes are
-// numbers from 0.
+// A confusion matrix. It counts how often each class was answered for each
+// right class, in images of a classifier or in pixels of a segmenter. Classes
+// are numbers from 0.
 class Confusion {
  public:
   static constexpr int kNone = -1;  // No class was answered.

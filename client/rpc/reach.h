@@ -14,8 +14,8 @@ struct Reach {
   bool token = false;
 };
 
-// Returns `error` with a sentence that names the server as its message. Code
-// and details stay equal. Applies to errors of gRPC itself, of a server that
+// Replaces the message of `error` by a sentence that names the server. Code and
+// details stay equal. This is done for errors of gRPC itself, of a server that
 // drains or loads, and of a wrong token. Any other error is returned unchanged.
 absl::Status Explain(const Reach& reach, const absl::Status& error);
 

@@ -35,16 +35,16 @@ bool IsLoading(const RpcErrorDetails& details);
 
 // Returns true if a later attempt of the request may succeed. This is so while
 // the server drains, loads the model or cannot be reached. A model that has
-// failed to load never succeeds later. CANCELLED without a reason counts too,
-// so the caller must not cancel its own requests.
+// failed to load never succeeds later. Also returns true for CANCELLED without
+// a reason, so the caller must not cancel its own requests.
 bool MayPass(const absl::Status& error);
 
 // Returns the request's ID in the server's log and traces, or "" if the server
 // did not send it.
 std::string TraceIdOf(const RpcErrorDetails& details);
 
-// Returns one line for people, for example "NOT_FOUND (MODEL_NOT_FOUND): model
-// 'x' ...; trace 4b...". It names the first invalid field.
+// Returns one human-readable line, for example "NOT_FOUND (MODEL_NOT_FOUND):
+// model 'x' ...; trace 4b...". It names the first invalid field.
 std::string DescribeRpcError(const absl::Status& status);
 
 }  // namespace sfmamba::client

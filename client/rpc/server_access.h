@@ -14,12 +14,14 @@ namespace sfmamba::client {
 // How a client authenticates itself and its server.
 struct ServerAccess {
   bool tls = false;
-  // All in PEM. If `roots` is empty, the system's roots are trusted. If
-  // `certificate` and `private_key` are empty, the client sends no certificate.
+  // The three texts below are in PEM. If `roots` is empty, the system's roots
+  // are trusted. If `certificate` and `private_key` are empty, the client sends
+  // no certificate.
   std::string roots;
   std::string certificate;
   std::string private_key;
-  // The name in the server's certificate. If empty, the server's host.
+  // The name in the server's certificate. If it is empty, the certificate must
+  // have the name of the server's host.
   std::string server_name;
   std::string token;  // Sent with each call. Empty: none.
 };
@@ -35,14 +37,15 @@ struct AccessOptions {
   // ignored.
   std::string token_file;
   std::string token;
-  // Allows sending the token without TLS, so that others can read it.
+  // Allows sending the token without TLS. Others on the network can then read
+  // the token.
   bool plaintext_token = false;
 };
 
 // Reads the files of `options`. Returns INVALID_ARGUMENT if CheckServer()
 // rejects `server`, or if a file cannot be read or does not fit, such as the
-// key of another certificate. Also returns it if a token would be sent to
-// another machine without TLS, unless `options` allow that.
+// key of another certificate. Also returns INVALID_ARGUMENT if a token would be
+// sent to another machine without TLS, unless `options` allow this.
 absl::StatusOr<ServerAccess> OpenAccess(absl::string_view server,
                                         const AccessOptions& options);
 

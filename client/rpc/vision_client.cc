@@ -38,9 +38,9 @@ constexpr char kHealthCheck[] = R"(,
 // server is back.
 constexpr int kMaxReconnectBackoffMilliseconds = 1000;
 
-// The client drops a connection if the server does not answer a ping within
-// four seconds during a call. A hung server's machine would keep the connection
-// open.
+// During a call, the client drops the connection if the server does not answer
+// a ping within four seconds. Without pings, the client would not notice a hung
+// server, because the kernel of the server's machine keeps the connection open.
 constexpr int kKeepaliveTimeMilliseconds = 2000;
 constexpr int kKeepaliveTimeoutMilliseconds = 2000;
 
@@ -157,9 +157,9 @@ CallHandle VisionClient::Start(AsyncMethod<Request, Response> method,
           call->done(Explain(FromGrpcStatus(status)));
         }
         // `call` owns the context, which holds a reference to the channel.
-        // gRPC's own threads must not destroy the channel. So `call` is deleted
-        // before in_flight_ is decremented, for which VisionClient's destructor
-        // waits.
+        // gRPC's own threads must not destroy the channel. VisionClient's
+        // destructor destroys it after in_flight_ has become 0. So `call` is
+        // deleted before in_flight_ is decremented.
         delete call;
         absl::MutexLock lock(&mu_);
         --in_flight_;

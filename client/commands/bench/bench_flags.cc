@@ -8,7 +8,8 @@ namespace {
 // Limits memory. An arrival takes 24 bytes.
 constexpr double kMaxArrivals = 2e7;
 
-// Returns the first problem as INVALID_ARGUMENT, or OK if all texts are empty.
+// Returns INVALID_ARGUMENT with the first text that is not empty. Returns OK if
+// all texts are empty.
 absl::Status FirstOf(const std::vector<std::string>& problems) {
   for (const std::string& problem : problems) {
     if (!problem.empty()) return absl::InvalidArgumentError(problem);

@@ -8,7 +8,7 @@
 
 namespace sfmamba::client {
 
-// Returns the report as lines of text, for people.
+// Returns the report as human-readable lines of text.
 std::string BenchText(const LoadReport& report, const BenchFlags& flags);
 
 // Returns the report as one JSON object. It contains the flags and then all

@@ -11,7 +11,7 @@ namespace sfmamba::client {
 // Returns the state of a version with its reason, if there is one.
 std::string StateText(const v1::Model& model);
 
-// Returns a table for people with a row for each version.
+// Returns a human-readable table with one row for each version.
 std::string ModelTable(const std::vector<v1::Model>& models);
 
 }  // namespace sfmamba::client

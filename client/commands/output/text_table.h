@@ -6,7 +6,7 @@
 
 namespace sfmamba::client {
 
-// Formats rows of text in aligned columns, for people.
+// Formats rows of text as a human-readable table with aligned columns.
 class TextTable {
  public:
   // If a heading starts with '>', its column is aligned to the right.

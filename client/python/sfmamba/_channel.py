@@ -23,8 +23,9 @@ _TOKEN = re.compile(r'[\x21-\x7e]+')  # Characters that a header may contain: vi
 # Milliseconds. gRPC's default is two minutes, during which a client would not notice that a server
 # is back.
 _MAX_RECONNECT_BACKOFF = 1000
-# Milliseconds. A connection is dropped if the server does not answer a ping within four seconds
-# during a call. A hung server's machine would keep the connection open.
+# Milliseconds. During a call, a connection is dropped if the server does not answer a ping within
+# four seconds. Without pings, the client would not notice a hung server, because the kernel of the
+# server's machine keeps the connection open.
 _KEEPALIVE_TIME = 2000
 _KEEPALIVE_TIMEOUT = 2000
 # Milliseconds. gRPC's default is 30 seconds, during which a client would not notice new servers.

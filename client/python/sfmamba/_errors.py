@@ -18,12 +18,12 @@ class VisionError(Exception):
 
     Attributes:
       code: the grpc.StatusCode.
-      message: for people. It names the field, what the field contained and what was expected.
-      reason: stable, such as 'QUEUE_FULL' (docs/serving.md, "Errors"). '' for errors of the
+      message: a human-readable text. It names the field, what the field contained and what was expected.
+      reason: a stable name, such as 'QUEUE_FULL' (docs/serving.md, "Errors"). '' for errors of the
         network or of gRPC itself, which have no details.
       fields: paths of the invalid fields, such as 'images[2].encoded'. The index counts the
         pictures of one request.
-      metadata: that of the ErrorInfo, such as 'trace_id' or 'predicted_wait_ms'.
+      metadata: the metadata of the ErrorInfo, such as 'trace_id' or 'predicted_wait_ms'.
       retry_delay: seconds after which another attempt makes sense. None if the server does not
         say.
     """
@@ -166,7 +166,7 @@ class CallErrors:
     to any server. A draining server still answers, and others return an error with the reason."""
 
     def __init__(self) -> None:
-        self.only_healthy = True  # For the next attempt.
+        self.only_healthy = True  # Whether the next attempt goes only to healthy servers.
         self._best: Optional[VisionError] = None
 
     def add(self, error: VisionError) -> VisionError:

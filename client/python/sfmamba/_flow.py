@@ -44,7 +44,7 @@ class Call:
         self.only_healthy = only_healthy  # Whether the call goes only to healthy servers.
         self.call: Any = None
         self.takes_requests = True
-        self.answered = False  # At least one picture.
+        self.answered = False  # At least one picture was answered.
         # The error with which the server temporarily refused a picture, or None. The next call
         # sends this picture again.
         self.refusal: Optional[VisionError] = None
@@ -64,7 +64,8 @@ class Call:
                                                          'the server has ended the stream')
 
 
-# The field of StreamPredictRequest and StreamPredictResponse, by the path of the method.
+# Maps the path of a method to the name of its field in StreamPredictRequest and
+# StreamPredictResponse.
 _FIELDS = {_requests.CLASSIFY.path: 'classify', _requests.DETECT.path: 'detect',
            _requests.SEGMENT.path: 'segment'}
 

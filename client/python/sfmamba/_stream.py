@@ -32,7 +32,7 @@ class Stream:
         # The error that `images` raised.
         self._failure: Optional[BaseException] = None
         self._patience = Patience(ATTEMPTS, connection.has_answered)
-        self._only_healthy = True  # For the next call.
+        self._only_healthy = True  # Whether the next call goes only to healthy servers.
         self._heard = time.monotonic()  # Time of the last answer or request.
 
     def answers(self) -> Iterator[Any]:

@@ -148,7 +148,8 @@ class Part:
     def open(self, retry_failed: bool) -> None:
         """Finds the inputs that need a row."""
         if self.committed and not (retry_failed and self.committed[1]):
-            # Left by a process that was killed just after it.
+            # The process that committed the part may have been killed before it deleted the
+            # journal.
             self._journal.unlink(missing_ok=True)
             return
         known = self._known()

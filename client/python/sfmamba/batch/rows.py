@@ -12,7 +12,8 @@ from .._requests import Options
 from ..client import Client
 from ..client import question as question_of
 
-# Changes if the columns change. A job can be resumed only by the version that began it.
+# This number changes if the columns change. A job can be resumed only with the schema version with
+# which it began.
 SCHEMA_VERSION = 1
 
 Row = Dict[str, Any]

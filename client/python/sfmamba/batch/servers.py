@@ -21,7 +21,7 @@ from .window import MOST, Window
 _PROBE = 5.0  # Seconds in which a server must say that it serves.
 _BETWEEN_PROBES = 0.5
 _FIRST_PROBES = 10.0  # Seconds of attempts to reach the first server.
-_BUSY = 0.1  # Seconds to wait for a server without room that does not say how long.
+_BUSY = 0.1  # Seconds to wait for a server that has no room and names no delay.
 _OUT_OF_MEMORY = 3  # Attempts for a picture for which the device lacks memory.
 # The server's max_concurrent_streams. gRPC does not send more calls at a time over one connection.
 _CALLS_OF_A_CONNECTION = 256
@@ -292,7 +292,7 @@ class Servers:
             if model.task != self._task:
                 raise JobError(f'{model.name} is for {model.task}, expected one for {self._task}')
             self.model = model
-            self._name = model.name  # With the version, because defaults may differ.
+            self._name = model.name  # Includes the version, because defaults may differ.
         found = (model.name, model.content_sha256)
         expected = (self.model.name, self.model.content_sha256)
         if found != expected:
