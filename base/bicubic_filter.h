@@ -27,14 +27,15 @@ class BicubicFilter {
   // Resizes a side from `in` to `out` pixels. Both are positive.
   BicubicFilter(int in, int64_t out);
 
-  // Returns an upper bound of the number of inputs of an output.
+  // Returns an upper bound of the number of input pixels of one output pixel.
   int most_taps() const;
-  // Sets `taps` to the inputs and weights of output i, 0 <= i < out.
+  // Sets `taps` to the input pixels of output pixel i, 0 <= i < out, and to
+  // their weights.
   void TapsOf(int64_t i, Taps* taps);
 
  private:
   const int in_;
-  const double scale_;    // Inputs per output pixel.
+  const double scale_;    // Input pixels per output pixel.
   const double widened_;  // The factor by which the cubic is widened.
   std::vector<double> exact_;
 };

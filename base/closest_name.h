@@ -9,8 +9,9 @@
 namespace sfmamba::base {
 
 // Returns the element of `names` that a person who typed `name` probably meant.
-// It has the smallest number of letters to add, delete or replace. Returns ""
-// if every element needs more than about a third of its letters changed.
+// This is the element for which the fewest letters must be added, deleted or
+// replaced. Returns "" if every element needs more than about a third of its
+// letters changed.
 std::string ClosestName(absl::string_view name,
                         const std::vector<std::string>& names);
 

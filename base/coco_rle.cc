@@ -24,7 +24,7 @@ void FindChanges(const uint16_t* pixels, int64_t stride, int height,
     const uint16_t* row = pixels + stride * y;
     const uint16_t* above = row - stride;
     int x = 0;
-    // Most words are equal to the word above them.
+    // Compares four pixels at a time. Most of them equal the pixels above them.
     for (; x + kWord <= columns; x += kWord) {
       uint64_t a, b;
       std::memcpy(&a, row + x, sizeof(a));
@@ -51,9 +51,9 @@ void AppendNumber(int64_t number, std::string* text) {
   }
 }
 
-// Reads the number of `counts` that begins at `*at`, and moves `*at` behind it.
-// Returns false if the number is incomplete or too long. Source: docs/heads.md,
-// "COCO run lengths".
+// Reads the number that begins at index `*at` of `counts`. Moves `*at` to the
+// character after the number. Returns false if the number is incomplete or too
+// long. Source: docs/heads.md, "COCO run lengths".
 bool ReadNumber(absl::string_view counts, size_t* at, int64_t* number) {
   constexpr int kMaxShift = 35;  // Bits. A signed run length has at most 32.
   *number = 0;
@@ -69,8 +69,8 @@ bool ReadNumber(absl::string_view counts, size_t* at, int64_t* number) {
 }
 
 // Grows the rectangle `bounds` so that it includes a run of set pixels. The run
-// has `length` pixels from pixel `begin` on. Pixels are counted column by
-// column in a picture of `height` rows.
+// consists of `length` pixels, the first of which is pixel `begin`. Pixels are
+// counted column by column in a picture of `height` rows.
 void Include(int64_t begin, int64_t length, int height, Mask* bounds) {
   const int first_column = begin / height;
   const int last_column = (begin + length - 1) / height;

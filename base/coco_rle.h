@@ -37,7 +37,8 @@ class RleWriter {
       if (end_ > 0) Append(end_ - begin_);
       Append(begin - end_);
       begin_ = begin;
-      // The run begins at the first pixel.
+      // The first run begins at pixel 0, so the counts begin with 0 unset
+      // pixels.
     } else if (end_ == 0) {
       Append(0);
     }

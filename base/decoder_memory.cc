@@ -54,8 +54,8 @@ int64_t PngDecoderBytes(int width) {
 int64_t WebpDecoderBytes(int width, int height, bool lossless, bool alpha) {
   const int64_t pixels = int64_t{width} * height;
   // A lossless picture takes 4 bytes per pixel. Predictors, colours and codes
-  // take another quarter of a byte each. In addition, 17 rows take 4 bytes per
-  // pixel.
+  // each take another quarter of a byte per pixel. In addition, libwebp holds
+  // 17 rows of 4 bytes per pixel.
   const int64_t as_lossless =
       kWebpLosslessTables + pixels / 4 * 19 + int64_t{4} * 17 * width;
   if (lossless) return kWebpState + as_lossless;

@@ -18,7 +18,7 @@ namespace sfmamba::base {
 struct DecodeNeeds {
   int width = 0;  // Size of the returned picture, scaled and oriented.
   int height = 0;
-  // The most bytes allocated at a time, including the result.
+  // The most bytes that are allocated at the same time, including the result.
   int64_t bytes = 0;
 };
 DecodeNeeds NeedsOf(const ImageHeader& header, bool apply_orientation,

@@ -68,7 +68,7 @@ absl::Status ReadPng(absl::string_view bytes, ImageHeader& header) {
     if (length > bytes.size() - at - kFrame) break;
     const absl::string_view type = bytes.substr(at + 4, 4);
     pixels = pixels || type == "IDAT";
-    // After the first IDAT, PNG gives acTL no meaning.
+    // In PNG, an acTL chunk after the first IDAT chunk has no meaning.
     if (type == "acTL" && !pixels) return Unsupported("PNG: animated");
     if (type == "eXIf" && !orientation.has_value() &&
         HasValidCrc(bytes.substr(at, length + kFrame))) {

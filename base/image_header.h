@@ -23,7 +23,7 @@ struct ImageHeader {
   ImageFormat format;
   int width = 0;  // In pixels as stored, before orientation.
   int height = 0;
-  int orientation = 1;  // EXIF's, 1..8. It is 1 if absent or corrupt.
+  int orientation = 1;  // EXIF's orientation, 1..8. 1 if absent or corrupt.
   // The most memory, in bytes, that decoding takes in addition to the picture.
   int64_t decoder_bytes = 0;
 };

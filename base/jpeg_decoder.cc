@@ -29,10 +29,10 @@ constexpr int kMostHeaderMessages = 10'000;
 constexpr int kMostJunk = 1 << 10;
 
 // libjpeg calls OnProgress() for each row of pixels, or for each row of blocks
-// while it reads coefficients. One in WatchedRows() calls checks whether the
-// DecodeWatch has expired. This is a check about every 0.1 ms, or every few ms
-// while libjpeg reads coefficients. Checks are not more frequent because each
-// takes a system call.
+// while it reads coefficients. One of WatchedRows() such calls checks whether
+// the DecodeWatch has expired. The time between two checks is about 0.1 ms, or
+// a few ms while libjpeg reads coefficients. Checks are not more frequent,
+// because each check takes a system call.
 constexpr int kLeastWatchedRows = 8, kMostWatchedRows = 64;
 constexpr int kWatchedPixels = 1 << 15;
 
@@ -41,8 +41,9 @@ int WatchedRows(int width) {
                     kMostWatchedRows);
 }
 
-// The state of libjpeg and of its callbacks. An error jumps to `failed`. No
-// object with a destructor may live between setjmp and longjmp.
+// The state of libjpeg and of its callbacks. After an error, longjmp returns to
+// the setjmp that filled `failed`. No object with a destructor may live between
+// setjmp and longjmp.
 struct Decoder {
   jpeg_decompress_struct decompress;
   jpeg_error_mgr error;

@@ -17,10 +17,10 @@ struct JpegHeader {
   int orientation = 1;  // EXIF's orientation, 1 to 8.
 };
 
-// Reads a JPEG's headers up to its first scan. Bytes between segments are
-// skipped, as DecodeJpeg() does. Returns UNIMPLEMENTED for kinds of JPEG that
-// are not decoded. Returns OUT_OF_RANGE if a side is longer than libjpeg
-// supports. Returns INVALID_ARGUMENT for any other error.
+// Reads a JPEG's headers up to its first scan. Like DecodeJpeg(), skips other
+// bytes between segments. Returns UNIMPLEMENTED for kinds of JPEG that are not
+// decoded. Returns OUT_OF_RANGE if a side is longer than libjpeg supports.
+// Returns INVALID_ARGUMENT for any other error.
 absl::StatusOr<JpegHeader> ReadJpegHeader(absl::string_view bytes);
 
 // Returns the address to which row y of a picture is written as [width, 3]
@@ -30,13 +30,13 @@ using RowPlace = absl::FunctionRef<uint8_t*(int y)>;
 
 // Decodes a JPEG at `eighths`/8 (1..8) of its size to rows of [width, 3] bytes.
 // `width` and `height` are the sides in the header times eighths / 8, rounded
-// up. Grey is expanded. CMYK is assumed to be inverted, like the CMYK of Adobe
-// and Pillow.
+// up. Grey is expanded. CMYK is assumed to be inverted, as Adobe and Pillow
+// write it.
 //
 // Returns INVALID_ARGUMENT if a pixel is lost, because data are truncated or
-// corrupt. Returns it also for more than 100 scans and if libjpeg needs more
-// than `max_memory` bytes. Returns the error of `watch` if `watch` expires.
-// After an error, only some of the rows are written.
+// corrupt. Also returns INVALID_ARGUMENT if there are more than 100 scans, or
+// if libjpeg needs more than `max_memory` bytes. Returns the error of `watch`
+// if `watch` expires. After an error, only some of the rows are written.
 //
 // Up to 1 KiB of other bytes after scans or before the end marker is skipped as
 // junk. More bytes are an error, because they would be rows that the header
