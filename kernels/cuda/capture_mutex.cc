@@ -5,7 +5,8 @@
 namespace sfmamba::kernels {
 
 absl::Mutex& CaptureMutex(int gpu) {
-  // Never destroyed: threads may still hold a mutex while the process ends.
+  // These objects are never destroyed, because threads may still hold a mutex
+  // while the process ends.
   static absl::Mutex& mu = *new absl::Mutex;
   static auto& mutexes = *new std::map<int, absl::Mutex>;
   absl::MutexLock lock(&mu);

@@ -106,9 +106,9 @@ class CudaGpuTimer : public GpuTimer {
     return status;
   }
 
-  // Measures the work that work() enqueues. One call enqueues `launches`
-  // repetitions. Returns the microseconds per repetition. Calls prepare()
-  // before each work().
+  // Measures the work that work() enqueues. Returns the microseconds per
+  // repetition. One call of work() enqueues `launches` repetitions. Calls
+  // prepare() before each call of work().
   template <typename Prepare, typename Work>
   absl::StatusOr<Quantiles> Measure(const Options& options, int launches,
                                     Prepare prepare, Work work) {

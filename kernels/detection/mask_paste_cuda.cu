@@ -38,7 +38,8 @@ __device__ Cells CellsOf(int pixel, float begin, float end, int side) {
           cell + 1 < side ? place - floor : 0.0f};
 }
 
-// Grid: x is the mask, y selects every kSlices-th band of its rows.
+// blockIdx.x is the mask. blockIdx.y selects every kSlices-th band of the
+// mask's rows.
 __global__ void MaskPasteKernel(const MaskPasteArgs* masks) {
   const MaskPasteArgs& args = masks[blockIdx.x];
   const int side = args.side;

@@ -53,8 +53,8 @@ struct FarCellsArgs {
   uint64_t* below;  // [lines]
 };
 
-// Write `above` and `below`. MaskRunsCpu() calls one of these, depending on the
-// instruction set.
+// These functions fill `above` and `below` of the arguments. MaskRunsCpu()
+// calls the function for its instruction set.
 void MaskRunsAvx2(const FarCellsArgs& args);
 void MaskRunsAvx512(const FarCellsArgs& args);
 

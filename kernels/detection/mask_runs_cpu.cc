@@ -10,8 +10,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// A line's word has one bit per cell, plus kMargin bits before the first cell
-// and kMargin bits after the last one. The additional bits represent the zeros
+// A line's cells are stored as bits of a 64-bit word. There are kMargin more
+// bits before the first cell and after the last cell. They represent the zeros
 // that MaskPaste reads outside of the mask.
 constexpr int kMargin = 2;
 constexpr int kMaxSide = 64 - 2 * kMargin;

@@ -92,7 +92,7 @@ __device__ float Max(float a, float b) { return a > b ? a : b; }
 constexpr int kSurveyThreads = 512;
 
 // Counts an image's boxes with a group >= 0 and finds the largest coordinate of
-// these boxes. Grid: x is the image.
+// these boxes. blockIdx.x is the image.
 __global__ void SurveyKernel(NmsCudaArgs args, Scratch all) {
   const Scratch scratch = OfImage(all, blockIdx.x, args.num_boxes);
   const Image image(args, blockIdx.x);
@@ -147,8 +147,8 @@ __device__ Box Shifted(const Image& image, int i, float largest) {
   return box;
 }
 
-// Writes an image's boxes, indices and groups in sorted order. Grid: each x is
-// kLanes boxes, y is the image.
+// Writes an image's boxes, indices and groups in sorted order. Each blockIdx.x
+// handles kLanes boxes. blockIdx.y is the image.
 __global__ void SortKernel(NmsCudaArgs args, Scratch all) {
   const Scratch scratch = OfImage(all, blockIdx.y, args.num_boxes);
   const Image image(args, blockIdx.y);
@@ -195,9 +195,10 @@ __device__ float Iou(const Box& a, float a_area, const Box& b, float b_area) {
   return overlap / (a_area + b_area - overlap);
 }
 
-// Writes Scratch::overlaps. Grid: x is the tile of the boxes that may be
-// removed, y is the tile of the boxes that may remove them, z is the image.
-// Each thread compares one box of tile y with all boxes of tile x.
+// Writes Scratch::overlaps. blockIdx.x is the tile of the boxes that may be
+// removed, and blockIdx.y is the tile of the boxes that may remove them.
+// blockIdx.z is the image. Each thread compares one box of tile blockIdx.y with
+// all boxes of tile blockIdx.x.
 __global__ void OverlapsKernel(NmsCudaArgs args, Scratch all) {
   const Scratch scratch = OfImage(all, blockIdx.z, args.num_boxes);
   const int present = *scratch.present;
@@ -255,8 +256,8 @@ __device__ uint64_t Keep(uint64_t struck, int count,
   return kept;
 }
 
-// Selects the boxes to keep, tile by tile, beginning with the best boxes. Grid:
-// x is the image.
+// Selects the boxes to keep, tile by tile, beginning with the best boxes.
+// blockIdx.x is the image.
 __global__ void SweepKernel(NmsCudaArgs args, Scratch all, int most) {
   const Scratch scratch = OfImage(all, blockIdx.x, args.num_boxes);
   const int thread = threadIdx.x;

@@ -99,7 +99,8 @@ __device__ void AddPixel(const T* from, float weight, float (&sum)[kVector]) {
   }
 }
 
-// Grid: x is the region, each y is kBins of the region's bins.
+// blockIdx.x is the region. Each blockIdx.y computes kBins of the region's
+// bins.
 template <typename T, int kVector>
 __global__ void RoiAlignKernel(RoiAlignCudaArgs<T> args) {
   const int64_t region = blockIdx.x;

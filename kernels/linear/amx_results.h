@@ -22,8 +22,8 @@ namespace {
 //   kRounded  y_bf16 = activation(sum), rounded to bf16
 enum class Result { kSet, kAdd, kRounded };
 
-// The sums of up to two tiles of rows (32 rows) by one panel (32 outputs), and
-// the places in y for the results.
+// The sums of up to 32 rows (two tiles) and 32 outputs (one panel), and the
+// places in y to which their results are written.
 struct Sums {
   struct Row {
     int64_t from;  // The index of the row in `values`.

@@ -86,8 +86,8 @@ void ZeroSums() {
   if (kRows == 2 && kColumns == 2) _tile_zero(3);
 }
 
-// The first values of two tiles of rows. `second` is unused if there is only
-// one tile.
+// Pointers to the first value of each of two tiles of rows. `second` is unused
+// if there is only one tile.
 template <typename T>
 struct TwoTiles {
   T *first, *second;

@@ -54,8 +54,8 @@ struct AddPanel {
   Beside& beside;
 };
 
-// Other work during the products. Step() finishes some earlier results and
-// prefetches weights that are needed later.
+// The work to do while the tiles compute products. Step() finishes some earlier
+// results and prefetches weights that are needed later.
 template <typename Results>
 struct FinishAndPrefetch {
   void Step() {

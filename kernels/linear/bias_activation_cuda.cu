@@ -50,9 +50,9 @@ __global__ void ApplyKernel(BiasActivationArgs<T> args, Function function) {
   }
 }
 
-// Returns the arguments with the arrays divided into rows of another length, a
-// power of two that suits the kernel. If there is a bias, if an array is not
-// contiguous or if no such length fits, returns `args` unchanged.
+// Returns the arguments with the arrays divided into rows of another length,
+// which is a power of two that suits the kernel. Returns `args` unchanged if
+// there is a bias, if an array is not contiguous, or if no such length fits.
 template <typename T>
 BiasActivationArgs<T> Reshape(BiasActivationArgs<T> args) {
   const auto dense = [&](int64_t stride) {

@@ -25,9 +25,9 @@ struct Taps {
   int first, last;
 };
 
-// Computes kCount columns of an output row, from `column` on. The taps `across`
-// lie inside the map for each of these columns. `top` is the input row that the
-// first tap reads.
+// Computes kCount columns of an output row, of which `column` is the first. The
+// taps `across` lie inside the map for each of these columns. `top` is the
+// input row that the first tap reads.
 template <typename V, int kCount>
 void ConvolveColumns(const DepthwiseConvolutionArgs& args, const float* map,
                      int64_t top, int64_t column, const Taps& across,

@@ -65,8 +65,8 @@ struct GatedRow {
   T* const y;
 };
 
-// Computes one vector of convolved channels, from channel `c` of [0, conv) on,
-// in kCount columns from `column` on.
+// Computes one vector of convolved channels in kCount columns. `c` is the first
+// channel, in [0, conv), and `column` is the first column.
 template <typename V, int kCount, typename Lanes, typename T, typename Gate>
 void ConvolveColumns(const GatedRow<T>& row, int64_t column, int64_t c,
                      const Lanes& lanes, Gate gate) {

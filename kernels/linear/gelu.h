@@ -35,7 +35,8 @@ void GeluErfCpu(const GeluArgs<T>& args, CpuIsa isa = ActiveCpuIsa());
 template <typename T>
 void GeluTanhCpu(const GeluArgs<T>& args, CpuIsa isa = ActiveCpuIsa());
 
-// GeluErfCpu() and GeluTanhCpu() choose among these, one per instruction set.
+// GeluErfCpu() and GeluTanhCpu() call one of these, depending on the
+// instruction set.
 template <typename T>
 void GeluErfScalar(const GeluArgs<T>& args);
 template <typename T>

@@ -1,5 +1,5 @@
-// GELU over a vector type V. The files of one instruction set include this
-// header and choose V.
+// GELU as templates over a vector type V. Files that are compiled for one
+// instruction set include this header and choose V.
 #ifndef SFMAMBA_KERNELS_LINEAR_GELU_SIMD_H_
 #define SFMAMBA_KERNELS_LINEAR_GELU_SIMD_H_
 
@@ -31,12 +31,13 @@ struct GeluErf {
     const V w = Fma(x * x, V::Set(2.0f / (kGeluErfRange * kGeluErfRange)),
                     V::Set(-1.0f));
     const V phi = Fma(Polynomial(kGeluErf, w), x, V::Set(0.5f));
-    // Below the range phi must be exactly 0, since |v| may be large.
+    // Below the range, phi must be exactly 0, because a large |v| would
+    // multiply any error of phi.
     return v * Select(LessEqual(v, Negate(limit)), V::Set(0.0f), phi);
   }
 };
 
-// v/2 * (1 + tanh(z)) = v / (1 + exp(-2z)).
+// Computes v/2 * (1 + tanh(z)) as the equal v / (1 + exp(-2z)).
 struct GeluTanh {
   template <typename V>
   V operator()(V v) const {

@@ -63,9 +63,9 @@ Int8ConvolutionArgs SliceOutputs(Int8ConvolutionArgs args, int64_t begin,
 void Int8ConvolutionCpu(const Int8ConvolutionArgs& args, int64_t begin,
                         int64_t end, CpuIsa isa = ActiveCpuIsa());
 
-// Int8ConvolutionCpu() and QuantizeMapRowsCpu() choose among these, one per
-// instruction set. `isa` is the instruction set that the weights are packed
-// for.
+// Int8ConvolutionCpu() and QuantizeMapRowsCpu() call one of these, depending on
+// the instruction set. `isa` is the instruction set for which the weights are
+// packed.
 void Int8ConvolutionScalar(const Int8ConvolutionArgs& args, int64_t begin,
                            int64_t end, CpuIsa isa = ActiveCpuIsa());
 void Int8ConvolutionAvxVnni(const Int8ConvolutionArgs& args, int64_t begin,

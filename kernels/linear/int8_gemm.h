@@ -7,25 +7,27 @@
 
 namespace sfmamba::kernels {
 
-// y = x W^T + bias, or y += x W^T + bias, with x and W rounded to 8 bits.
+// The matrix product y = x W^T + bias, or y += x W^T + bias, with x and W
+// rounded to 8 bits.
 //
-// Each row of x and each output's weights have a scale, their largest magnitude
-// / 127, and are rounded to nearest multiples of it. Products and sums of the
-// multiples are exact integers. Scales, bias and y are fp32. So a row's outputs
-// are bit-identical whatever the other rows, the requested outputs and the
-// thread are.
+// Each row of x has a scale, which is the largest magnitude in the row / 127.
+// The weights of each output have such a scale, too. Values are rounded to the
+// nearest integer multiples of their scale. The products of these integers and
+// their sums are exact. Scales, bias and y are fp32. So a row's outputs have
+// the same bits whatever the other rows contain, whichever outputs are
+// requested, and whichever thread computes them.
 //
-// A row of zeros, or of values below 1e-30, has the scale 0 and gives the bias.
-// A row with an infinity or a NaN is multiplied as floats by the rounded
-// weights.
+// If all values of a row are 0 or below 1e-30, the row has the scale 0, and its
+// outputs are the bias. If a row contains an infinity or a NaN, the row is
+// multiplied as floats by the rounded weights.
 
-// Returns the inputs that a row of rounded values has places for, and the bytes
-// between such rows. The distance is an odd number of cache lines: with a
-// multiple of the page's size all rows would lie in the same sets of the cache.
+// Returns the distance in bytes between rows of rounded values, which have one
+// byte each. It is an odd number of cache lines. If it were a multiple of the
+// page size, all rows would use the same cache sets.
 inline int64_t QuantizedStride(int64_t in) { return ((in + 63) / 64 | 1) * 64; }
 
-// The scale of values whose largest magnitude is `largest`, and the factor from
-// values to multiples of the scale. Both are 0 for values that count as zeros.
+// The scale of values whose largest magnitude is `largest`, and its inverse.
+// Both are 0 if `largest` is below kSmallest.
 struct QuantizeScale {
   explicit QuantizeScale(float largest);
 
@@ -33,7 +35,7 @@ struct QuantizeScale {
   float scale, inverse;
 };
 
-// Returns the largest magnitude, or a NaN if a value is not finite.
+// Returns the largest magnitude in x, or a NaN if a value is not finite.
 float LargestMagnitudeCpu(const float* x, int64_t count,
                           CpuIsa isa = ActiveCpuIsa());
 
@@ -41,11 +43,12 @@ struct QuantizeArgs {
   int64_t rows, in;
   const float* x;  // [rows, in], rows x_stride apart
   int64_t x_stride;
-  // [rows, in], rows QuantizedStride(in) apart, written: multiples of the scale
-  // plus 128. The rest of a row is 128.
+  // [rows, in], rows QuantizedStride(in) apart, written. Each value is rounded
+  // to a multiple of the scale, to which 128 is added. The rest of a row is
+  // 128.
   uint8_t* values;
-  // [rows], written. A NaN for rows that are not finite, whose values are
-  // unspecified.
+  // [rows], written. If a row of x is not finite, its scale is a NaN, and its
+  // values are unspecified.
   float* scales;
 };
 
@@ -54,71 +57,77 @@ QuantizeArgs SliceRows(QuantizeArgs args, int64_t begin, int64_t end);
 
 void QuantizeRowsCpu(const QuantizeArgs& args, CpuIsa isa = ActiveCpuIsa());
 
-// Weights that PackInt8Weights() has rounded and packed. Not owned.
+// Weights that PackInt8Weights() has rounded and packed. Does not own the
+// memory.
 struct Int8Weights {
-  // Panels of Int8PanelWidth() outputs. In a panel the weights of four inputs
-  // are contiguous, the four of an output side by side. Places without inputs
-  // or outputs are 0.
+  // Panels of Int8PanelWidth() outputs. A panel has the layout [inputs / 4,
+  // outputs, 4]: the weights of four inputs are adjacent for each output.
+  // Padding is 0.
   int8_t* values;
   float* scales;  // [outputs of all panels]
-  // [outputs of all panels]: 128 times the sum of an output's values, which the
-  // sums of products of x + 128 have too much.
+  // [outputs of all panels]: 128 times the sum of an output's values. Because
+  // 128 is added to each x, the sums of products are too large by this amount.
   int32_t* excess;
 };
 
 int64_t Int8PanelWidth(CpuIsa isa = ActiveCpuIsa());
 
-// Returns the place in `values` of the weight of output o and input k.
+// Returns the index in `values` of the weight of output o and input k.
 int64_t Int8WeightIndex(int64_t in, int64_t o, int64_t k, CpuIsa isa);
 
-// The number of outputs of all panels, and of `values`.
+// These return the number of outputs of all panels, with padding, and the
+// number of elements of `values`.
 int64_t Int8PackedOutputs(int64_t out, CpuIsa isa = ActiveCpuIsa());
 int64_t Int8PackedSize(int64_t in, int64_t out, CpuIsa isa = ActiveCpuIsa());
 
-// Rounds and packs weights [out, in], contiguous, into memory of the sizes
-// above. The scale of an output with a weight that is not finite is a NaN.
+// Rounds the contiguous weights [out, in] and packs them into `packed`, whose
+// arrays must have the sizes above. If a weight of an output is not finite, the
+// output's scale is a NaN.
 void PackInt8Weights(const float* weights, int64_t in, int64_t out,
                      const Int8Weights& packed, CpuIsa isa = ActiveCpuIsa());
 
 struct Int8GemmArgs {
   int64_t rows;
-  int64_t in, out;  // in is at most 2^17: sums have 32 bits.
-  const float* x;   // [rows, in], rows x_stride apart, before they were rounded
+  int64_t in, out;  // `in` is at most 2^17, because sums have 32 bits.
+  // [rows, in], rows x_stride apart. These are the values before rounding.
+  const float* x;
   int64_t x_stride;
   const uint8_t* x_values;  // From QuantizeRowsCpu().
   const float* x_scales;    // From QuantizeRowsCpu().
-  Int8Weights weights;      // For the same isa.
-  const float* bias;        // [out] or null.
-  bool add;                 // y += instead of y =.
-  float* y;                 // [rows, out], rows y_stride apart, written
+  // The weights must be packed for the same isa.
+  Int8Weights weights;
+  const float* bias;  // [out] or null.
+  bool add;           // Adds to y instead of overwriting it.
+  float* y;           // [rows, out], rows y_stride apart, written
   int64_t y_stride;
-  // y = gelu(x W^T + bias) in the erf form, without `add`.
+  // Computes y = gelu(x W^T + bias) in the erf form. Not allowed with `add`.
   bool gelu = false;
 };
 
-// Return the arguments for rows or outputs [begin, end) of the same product.
-// The first output must be a multiple of Int8PanelWidth().
+// These return the arguments for rows or outputs [begin, end) of the same
+// product. In SliceOutputs(), `begin` must be a multiple of Int8PanelWidth().
 Int8GemmArgs SliceRows(Int8GemmArgs args, int64_t begin, int64_t end);
 Int8GemmArgs SliceOutputs(Int8GemmArgs args, int64_t begin, int64_t end);
 
-// Runs on the calling thread. Computes values one by one unless HasInt8() and
-// `isa` is the one that has the instructions.
+// Runs on the calling thread. Uses the instructions of Int8InstructionsOf(isa).
+// If there are none, computes the outputs one by one.
 void Int8GemmCpu(const Int8GemmArgs& args, CpuIsa isa = ActiveCpuIsa());
 
-// The instructions that kernels use with `isa`.
+// The int8 instructions that kernels use for an instruction set on this CPU.
 enum class Int8Instructions { kNone, kAvxVnni, kAvx512Vnni };
 Int8Instructions Int8InstructionsOf(CpuIsa isa);
 
-// Int8GemmCpu() chooses among these, whose rows must all be finite.
-// `isa` says how the weights are packed.
+// Int8GemmCpu() calls one of these, depending on the instruction set. All rows
+// must be finite. `isa` is the instruction set for which the weights are
+// packed.
 void Int8GemmScalar(const Int8GemmArgs& args, CpuIsa isa = ActiveCpuIsa());
 void Int8GemmAvxVnni(const Int8GemmArgs& args);
 void Int8GemmAvx512(const Int8GemmArgs& args);
-// QuantizeRowsCpu() chooses among these.
+// QuantizeRowsCpu() calls one of these, depending on the instruction set.
 void QuantizeRowsScalar(const QuantizeArgs& args);
 void QuantizeRowsAvxVnni(const QuantizeArgs& args);
 void QuantizeRowsAvx512(const QuantizeArgs& args);
-// LargestMagnitudeCpu() chooses among these.
+// LargestMagnitudeCpu() calls one of these, depending on the instruction set.
 float LargestMagnitudeScalar(const float* x, int64_t count);
 float LargestMagnitudeAvxVnni(const float* x, int64_t count);
 float LargestMagnitudeAvx512(const float* x, int64_t count);

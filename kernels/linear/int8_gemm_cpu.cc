@@ -15,7 +15,7 @@ int64_t RoundUp(int64_t value, int64_t step) {
   return (value + step - 1) / step * step;
 }
 
-// Writes the value of an output before its activation.
+// Writes `value` to an output, or adds it if args.add is true.
 void Finish(const Int8GemmArgs& args, int64_t row, int64_t o, float value) {
   float& y = args.y[row * args.y_stride + o];
   y = args.add ? y + value : value;
@@ -26,7 +26,7 @@ void ApplyGelu(const Int8GemmArgs& args, CpuIsa isa) {
       {args.rows, args.out, args.y, args.y_stride, args.y, args.y_stride}, isa);
 }
 
-// Multiplies rows that are not finite.
+// Multiplies rows that contain an infinity or a NaN, as floats.
 void MultiplyAsFloats(const Int8GemmArgs& args, CpuIsa isa) {
   const int8_t* const weights = args.weights.values;
   for (int64_t i = 0; i < args.rows; ++i) {
@@ -200,7 +200,7 @@ void Int8GemmCpu(const Int8GemmArgs& args, CpuIsa isa) {
   const auto finite = [&](int64_t row) {
     return std::isfinite(args.x_scales[row]);
   };
-  // Runs of rows that are finite, or that are not.
+  // Divides the rows into runs. All rows of a run are finite, or none is.
   for (int64_t begin = 0, end; begin < args.rows; begin = end) {
     const bool is_finite = finite(begin);
     for (end = begin + 1; end < args.rows && finite(end) == is_finite;) ++end;

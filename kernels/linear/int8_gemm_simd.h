@@ -1,5 +1,6 @@
-// The product of rounded rows over a vector type I of 32-bit integers. The
-// files of one instruction set include this header and choose I.
+// The product of rounded rows as templates over a vector type I of 32-bit
+// integers. Files that are compiled for one instruction set include this header
+// and choose I.
 #ifndef SFMAMBA_KERNELS_LINEAR_INT8_GEMM_SIMD_H_
 #define SFMAMBA_KERNELS_LINEAR_INT8_GEMM_SIMD_H_
 
@@ -13,8 +14,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The most bytes of x in a block of rows, so that they stay in the L2 cache
-// while all weights pass by.
+// The maximum number of bytes of x in a block of rows. This limit keeps the
+// block in the L2 cache while it is multiplied by all weights.
 constexpr int64_t kBlockBytes = 384 << 10;
 
 template <typename I, typename Activation>

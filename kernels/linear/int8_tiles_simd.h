@@ -1,6 +1,7 @@
-// Products of rounded values over a vector type I of 32-bit integers, in tiles
-// of kTileRows rows by two vectors of outputs. The files of one instruction set
-// include this header and choose I.
+// Products of rounded values as templates over a vector type I of 32-bit
+// integers. A tile has kTileRows rows by one panel, which is two vectors of
+// outputs. Files that are compiled for one instruction set include this header
+// and choose I.
 #ifndef SFMAMBA_KERNELS_LINEAR_INT8_TILES_SIMD_H_
 #define SFMAMBA_KERNELS_LINEAR_INT8_TILES_SIMD_H_
 
@@ -16,40 +17,44 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Inputs that are multiplied at once.
+// The number of inputs that one instruction multiplies for each output. They
+// are called a quad.
 constexpr int64_t kQuad = 4;
-constexpr int64_t kLine = 64;  // Bytes in a line of the cache.
+constexpr int64_t kLine = 64;  // Bytes in a cache line.
 
-// Rows in a tile. With two vectors of weights and one of x, the sums take all
-// vector registers.
+// The number of rows in a tile. The sums, two vectors of weights and one vector
+// of x take all vector registers.
 template <typename I>
 constexpr int kTileRows = I::kWidth == 8 ? 6 : 14;
 
 template <typename I>
 constexpr int kPanel = 2 * I::kWidth;
 
-// The inputs of some rows: for each row `runs` runs of quads.
+// The inputs of some rows. The inputs of a row are divided into `runs` runs. A
+// run is contiguous and consists of `quads` quads.
 struct Int8Inputs {
   int64_t runs, quads;  // Runs of a row, and quads of a run.
-  const uint8_t* x;     // Rows x_stride apart, runs of a row run_stride apart.
+  const uint8_t* x;     // Rows are x_stride apart, runs of a row run_stride.
   int64_t x_stride, run_stride;
 };
 
-// Lines to prefetch while a tile is computed, one with each quad of the first
-// run. At most as many as quads.
+// Cache lines to prefetch while a tile is computed. One line is prefetched with
+// each quad of the first run, so `count` is at most the number of quads.
 struct NextLines {
   const int8_t* first = nullptr;
   int64_t count = 0;
 };
 
-// Writes the sums of kRows rows of a panel, its first kVectors vectors of
-// outputs, less the outputs' `excess` to `sums` [kRows, kPanel]. They stay in
-// registers until then only if every loop over them is unrolled.
+// Computes the sums of kRows rows for the first kVectors vectors of a panel's
+// outputs. Subtracts `excess` (see Int8Weights) and writes the sums to
+// `sums_out` [kRows, kPanel]. The sums stay in registers only if the compiler
+// unrolls every loop over them.
 template <typename I, int kRows, int kVectors>
 void SumRows(const Int8Inputs& inputs, const int8_t* weights,
              const int32_t* excess, const NextLines& next, int32_t* sums_out) {
-  // Row 4 i + j is at x[i] + j * stride: an address has a base and an index, so
-  // fewer registers hold the rows.
+  // x[i] + j * stride is the address of row 4 i + j. One address register
+  // serves four rows, because an instruction can add a multiple of `stride` to
+  // it.
   constexpr int kBases = (kRows + 3) / 4;
   const int64_t stride = inputs.x_stride, three = 3 * stride;
   const uint8_t* x[kBases];
@@ -101,7 +106,7 @@ void SumRows(const Int8Inputs& inputs, const int8_t* weights,
   }
 }
 
-// Sums `rows` rows, 1 .. kRows.
+// Calls SumRows() for `rows` rows. `rows` is 1 to kRows.
 template <typename I, int kRows, int kVectors>
 void SumUpTo(int64_t rows, const Int8Inputs& inputs, const int8_t* weights,
              const int32_t* excess, const NextLines& next, int32_t* sums) {
@@ -114,20 +119,21 @@ void SumUpTo(int64_t rows, const Int8Inputs& inputs, const int8_t* weights,
   SumRows<I, kRows, kVectors>(inputs, weights, excess, next, sums);
 }
 
-// What becomes of the sums of a panel's first `columns` outputs.
+// How the sums of a panel's first `columns` outputs become results.
 struct Int8Results {
   int64_t columns;
-  const float* x_scales;  // The rows', x_scale_stride apart.
+  const float* x_scales;  // The scales of the rows, x_scale_stride apart.
   int64_t x_scale_stride;
-  const float* scales;    // [columns] at least.
-  const int32_t* excess;  // [columns] at least.
+  const float* scales;    // [columns] or more.
+  const int32_t* excess;  // [columns] or more.
   const float* bias;      // [columns] or null.
   bool add;
   float* y;  // [rows, columns], rows y_stride apart
   int64_t y_stride;
 };
 
-// Scales the sums and writes what activation() makes of them.
+// Multiplies the sums by their scales, adds the bias, applies the activation,
+// and writes the results to y or adds them to y.
 template <typename I, typename Activation>
 void Finish(int64_t rows, const int32_t* sums, const Int8Results& results,
             Activation activation) {
@@ -155,9 +161,9 @@ struct NoActivation {
   }
 };
 
-// Computes a panel's outputs of `rows` rows in tiles of nearly equal height,
-// since small tiles are slower. Meanwhile prefetches the weights of the next
-// panel.
+// Computes a panel's outputs for `rows` rows, in tiles of nearly equal height
+// because small tiles are slower. If `prefetch` is true, prefetches the weights
+// of the next panel meanwhile.
 template <typename I, typename Activation>
 void MultiplyPanel(int64_t rows, Int8Inputs inputs, const int8_t* weights,
                    bool prefetch, Int8Results results, Activation activation) {
@@ -186,7 +192,7 @@ void MultiplyPanel(int64_t rows, Int8Inputs inputs, const int8_t* weights,
   }
 }
 
-// Returns the largest magnitude, or a NaN if a value is not finite.
+// Returns the largest magnitude in x, or a NaN if a value is not finite.
 template <typename V>
 float LargestMagnitude(const float* x, int64_t count) {
   V largest = V::Set(0.0f);
@@ -199,7 +205,7 @@ float LargestMagnitude(const float* x, int64_t count) {
              : std::numeric_limits<float>::quiet_NaN();
 }
 
-// Writes 128 plus the nearest integers of x * inverse.
+// Writes each x * inverse, rounded to an integer, plus 128.
 template <typename I>
 void Quantize(const float* x, int64_t count, float inverse, uint8_t* values) {
   using V = typename I::Floats;

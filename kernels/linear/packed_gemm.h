@@ -141,7 +141,7 @@ void PackedGemmCpu(const SplitGemmArgs& args, CpuIsa isa = ActiveCpuIsa());
 // for tiles.
 bool SplitGemmIsFaster(int64_t in, int64_t out);
 
-// The functions above choose among these, one per instruction set.
+// The functions above call one of these, depending on the instruction set.
 void PackedGemmScalar(const PackedGemmArgs& args);
 void PackedGemmAvx2(const PackedGemmArgs& args);
 void PackedGemmAvx512(const PackedGemmArgs& args);

@@ -157,8 +157,8 @@ struct SplitInputs {
   int64_t rows, height;
 };
 
-// Other work during the products. Step() finishes some earlier results and
-// splits some later weights.
+// The work to do while the tiles compute products. Step() finishes some earlier
+// results and splits some later weights.
 template <typename Results>
 struct FinishAndSplit {
   void Step() const {

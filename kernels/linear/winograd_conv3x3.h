@@ -7,7 +7,7 @@
 
 namespace sfmamba::kernels {
 
-// The function applied to the convolution's sums.
+// The function that is applied to the convolution's sums.
 enum class WinogradActivation { kNone, kRelu, kGeluTanh };
 
 // A 3x3 convolution in fp32 with stride 1 and padding 1. It uses Winograd's
@@ -68,7 +68,8 @@ void WinogradConv3x3Cpu(const WinogradConv3x3Args& args, int64_t begin,
 // values of a block in the cache.
 constexpr int64_t kWinogradBlock = 96;
 
-// The transformed values of a block of `count` tiles, from tile `first` on.
+// The transformed values of a block of `count` tiles, the first of which is
+// tile `first`.
 struct WinogradBlock {
   int64_t first, count;
   float* inputs;   // The products' inputs: n^2 matrices [count, in].
@@ -77,8 +78,8 @@ struct WinogradBlock {
   const float* padding;                 // [in] zeros.
 };
 
-// The transforms before and after the products. WinogradConv3x3Cpu chooses
-// among these, one per instruction set.
+// The transforms before and after the products. WinogradConv3x3Cpu() calls one
+// of these, depending on the instruction set.
 void WinogradInputScalar(const WinogradConv3x3Args& args,
                          const WinogradBlock& block);
 void WinogradInputAvx2(const WinogradConv3x3Args& args,

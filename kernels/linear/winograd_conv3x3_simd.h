@@ -13,10 +13,10 @@ namespace sfmamba::kernels {
 namespace {
 
 // Method4 and Method7 implement F(4, 3) and F(7, 3) with the points of
-// winograd_matrices.h. In B^T, the rows of a point q and of -q differ only in
+// winograd_matrices.h. In B^T, the rows of the points q and -q differ only in
 // the signs of every second coefficient. So both rows are computed from one sum
-// over the even and one sum over the odd coefficients. A^T has the same
-// property in its columns.
+// over the even coefficients and one sum over the odd coefficients. The columns
+// of A^T have the same property.
 
 struct Method4 {
   static constexpr int kOutputs = 4, kInputs = 6;

@@ -10,8 +10,8 @@ namespace sfmamba::kernels {
 namespace {
 
 constexpr int kColumns = 32, kRows = 8;  // Threads in a block, along x and y.
-// The number of rows that a block writes. Enough rows that filling the block's
-// pixel table takes a small part of the time.
+// The number of rows that a block writes. It is so large that filling the
+// block's pixel table takes a small part of the time.
 constexpr int kBlockRows = 16;
 
 // The memory layout of four neighbouring pixels in y.
@@ -64,8 +64,8 @@ __device__ __forceinline__ void WritePixels(
   }
 }
 
-// Grid: each x is kBlockRows rows, y is the image. Block: each x is four pixels
-// at a time, y is over rows.
+// Each blockIdx.x writes kBlockRows rows, and blockIdx.y is the image. Each
+// threadIdx.x handles four pixels at a time, and threadIdx.y counts rows.
 template <typename T>
 __global__ void NormalizeKernel(Parameters<T> parameters) {
   __shared__ PixelTable table;

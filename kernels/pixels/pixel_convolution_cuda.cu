@@ -216,7 +216,7 @@ __device__ __forceinline__ void StoreSums(const Parameters<T>& parameters,
   }
 }
 
-// Grid: x and y are over squares, z is the image.
+// blockIdx.x and blockIdx.y select a square of y. blockIdx.z is the image.
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 4)
     ConvolveKernel(Parameters<T> parameters) {

@@ -39,7 +39,7 @@ void ChannelScanGradient(const ChannelScanArgs<T>& args,
 
 template <typename T>
 int64_t ScanScratch(const ChannelScanArgs<T>& args) {
-  // A and h of all channels, and B and C of a tile.
+  // The scratch memory holds A and h of all channels, and B and C of a tile.
   return args.states * (2 * Padded(args.channels) + 2 * kTile);
 }
 
@@ -47,8 +47,8 @@ template <typename T>
 int64_t BackwardScratch(const ChannelScanArgs<T>& args) {
   const int64_t tiles =
       (std::min(args.period, args.tokens) + kTile - 1) / kTile;
-  // The gradients of h and A, h at the start of each tile, and a tile's
-  // gradients of B and C for each lane.
+  // In addition, the scratch memory holds the gradients of h and A, h at the
+  // start of each tile, and the gradients of a tile's B and C for each lane.
   return ScanScratch(args) +
          args.states * ((2 + tiles) * Padded(args.channels) + 2 * kTile * 16);
 }

@@ -134,7 +134,7 @@ void TileGradient(const ChannelScanArgs<T>& args,
       const V x = V::Load(z[i]);
       const V sigmoid = OverOnePlusExp2(V::Set(1), x * V::Set(-kLog2EOf<Real>));
       const V silu = x * sigmoid;
-      // The gradient times the derivative of SiLU. Multiplied by y below.
+      // The gradient times the derivative of SiLU. It is multiplied by y below.
       (dy * (sigmoid + silu * Fma(sigmoid, V::Set(-1), V::Set(1))))
           .Store(dz[i]);
       dy = dy * silu;

@@ -34,7 +34,8 @@ inline void Exp2ProductsUnbounded(const V* a, V b, V* power) {
   }
 }
 
-// Divides ChannelScanArgs::scratch. Take() returns its next `count` values.
+// Divides ChannelScanArgs::scratch. Take() returns the next `count` values of
+// this memory.
 template <typename Real>
 struct Scratch {
   Real* Take(int64_t count) {

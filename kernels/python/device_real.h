@@ -40,7 +40,7 @@ __device__ __forceinline__ T* RowOf(const StridedBatch<T>& x, int image,
   return x.data + image * x.image + group * x.group + row * x.row;
 }
 
-// SiLU(x) = x / (1 + exp(-x)), and its derivative.
+// Computes SiLU(x) = x / (1 + exp(-x)) and its derivative.
 template <typename Real>
 struct Silu {
   __device__ __forceinline__ explicit Silu(Real x) {

@@ -62,7 +62,7 @@ T* DataOrNull(const OptionalTensor& tensor) {
   return tensor.has_value() ? Data<T>(*tensor) : nullptr;
 }
 
-// Returns the rows of image b, from row `row` on, of `tensor` [batch, rows,
+// Returns rows `row` and higher of image b of `tensor`, which is [batch, rows,
 // tokens].
 template <typename T>
 Strided<T> Rows(const Tensor& tensor, int64_t b, int64_t row) {

@@ -191,9 +191,9 @@ class PieceScan {
   float* y_;
 };
 
-// Returns where the scratch memory, [directions, images, ends, 2, channels],
-// holds channel d's state at the end of a walk's first piece. The piece's sum
-// of s is `channels` floats after it.
+// Returns the address of channel d's state at the end of a walk's first piece
+// in the scratch memory, [directions, images, ends, 2, channels]. The piece's
+// sum of s is `channels` floats after the state.
 template <typename T>
 __device__ __forceinline__ float* EndsOf(const CrossScanArgs<T>& args,
                                          float* scratch, int image,
@@ -203,8 +203,8 @@ __device__ __forceinline__ float* EndsOf(const CrossScanArgs<T>& args,
 }
 
 // Stores the state at the end of each piece but the last, computed from h = 0,
-// and the piece's sum of s. Grid: x is over the pieces of all images, y is over
-// channels, z is the direction.
+// and the piece's sum of s. blockIdx.x counts the pieces of all images,
+// blockIdx.y selects channels, and blockIdx.z is the direction.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     EndsKernel(const CrossScanArgs<T> args, float* scratch, int ends) {
@@ -220,8 +220,9 @@ __global__ void __launch_bounds__(kThreads)
   end[args.channels] = scan.s_sum;
 }
 
-// Replaces the state at each piece's end, computed from h = 0, by the true
-// state. Grid: x is the image, y is over channels, z is the direction.
+// Replaces the state at each piece's end, which was computed from h = 0, by the
+// true state. blockIdx.x is the image, blockIdx.y selects channels, and
+// blockIdx.z is the direction.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     CarryKernel(const CrossScanArgs<T> args, float* scratch, int ends) {
@@ -232,8 +233,9 @@ __global__ void __launch_bounds__(kThreads)
             int64_t{2} * args.channels, ends);
 }
 
-// Scans all pieces from their true initial states and writes y. Grid: x is over
-// the pieces of all images, y is over channels, z is the direction.
+// Scans all pieces from their true initial states and writes y. blockIdx.x
+// counts the pieces of all images, blockIdx.y selects channels, and blockIdx.z
+// is the direction.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     OutputKernel(const CrossScanArgs<T> args, float* scratch, int pieces) {

@@ -19,8 +19,8 @@ constexpr int kItems[] = {2, 4, 7, 8, 13, 16};
 // their time filling the pipeline.
 constexpr int kShortestChunk = 32;
 
-// The overhead of kChunk in cycles, which is two more launches and the chain
-// over the chunks' states.
+// The overhead of kChunk in cycles. It consists of two more launches and of the
+// loop that passes the states from chunk to chunk.
 constexpr int64_t kChunkOverhead = 6000;
 
 // A variant of the lane kernel. `cycles` is how many cycles of a scheduler a

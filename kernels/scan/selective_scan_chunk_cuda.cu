@@ -9,8 +9,8 @@
 // Each sequence is cut into pieces of equal length that are scanned
 // concurrently, by three kernels:
 //   1. EndsKernel scans all pieces but the last from h = 0. It stores the state
-//      at each piece's end and the piece's sum of s, which determines the decay
-//      of an earlier state.
+//      at the end of each piece, and the sum of s (see scan_math.h) over the
+//      piece. The sum determines how much an earlier state decays in the piece.
 //   2. CarryKernel computes from these ends the state with which each piece
 //      starts.
 //   3. OutputKernel scans all pieces from these states and writes y.
@@ -36,9 +36,10 @@ __device__ __forceinline__ TokenRun PieceOf(const PackedSequences& sequences,
   return {sequences, begin + from, tokens, k, k, tokens};
 }
 
-// Returns where the scratch memory holds the end of a piece of sequence k. The
-// end is [states + 1, channels]: the states at the piece's end, followed by the
-// piece's sum of s. `ends` is the number of pieces per sequence but the last.
+// Returns the address at which the scratch memory holds the end of a piece of
+// sequence k. An end is an array [states + 1, channels]. It contains the states
+// after the piece's last token, followed by the sum of s over the piece. `ends`
+// is the number of pieces per sequence without the last piece.
 template <typename T>
 __device__ __forceinline__ float* EndOf(const SelectiveScanArgs<T>& args,
                                         float* scratch, int k, int piece,
@@ -47,8 +48,8 @@ __device__ __forceinline__ float* EndOf(const SelectiveScanArgs<T>& args,
   return scratch + end * (args.states + 1) * args.channels;
 }
 
-// Stores the end of each piece but the last of every sequence. Grid: x is over
-// these pieces, y is over channels.
+// Stores the ends of all pieces, without the last piece of each sequence.
+// blockIdx.x counts these pieces, and blockIdx.y selects channels.
 template <typename T, int kStates, int kLanes>
 __global__ void __launch_bounds__(kMostScanThreads, 1)
     EndsKernel(const SelectiveScanArgs<T> args, float* scratch, int ends) {
@@ -73,8 +74,9 @@ __global__ void __launch_bounds__(kMostScanThreads, 1)
   if (scan.lane() == 0) end[kStates * args.channels] = s_sum;
 }
 
-// Replaces the state at each piece's end, computed from h = 0, by the true
-// state. Grid: x is the sequence, y is the state, z is over channels.
+// Replaces the state at each piece's end, which was computed from h = 0, by the
+// true state. blockIdx.x is the sequence, blockIdx.y is the state, and
+// blockIdx.z selects channels.
 template <typename T>
 __global__ void CarryKernel(const SelectiveScanArgs<T> args, float* scratch,
                             int ends) {
@@ -87,8 +89,8 @@ __global__ void CarryKernel(const SelectiveScanArgs<T> args, float* scratch,
             int64_t{args.states + 1} * args.channels, ends);
 }
 
-// Scans all pieces from their true initial states and writes y. Grid: x is over
-// the pieces, y is over channels.
+// Scans all pieces from their true initial states and writes y. blockIdx.x
+// counts the pieces, and blockIdx.y selects channels.
 template <typename T, int kStates, int kLanes>
 __global__ void __launch_bounds__(kMostScanThreads, 1)
     OutputKernel(const SelectiveScanArgs<T> args, float* scratch, int pieces) {

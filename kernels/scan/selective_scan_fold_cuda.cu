@@ -23,7 +23,7 @@ constexpr int kBlocks = kItems > 13 ? 1 : 2;
 
 // Finds which of a thread's tokens start a sequence, in one span of the row
 // after another. If kRagged is true, reads the offsets of the sequences. If
-// not, counts tokens, because all sequences have the same length.
+// kRagged is false, counts tokens, because all sequences have the same length.
 template <bool kRagged>
 class Starts {
  public:
@@ -292,8 +292,8 @@ class FoldScan {
   float s_[kItems], g_[kItems], y_[kItems];
 };
 
-// Grid: x is the row, y is over channels. Row r consists of the sequences
-// [count * r / rows, count * (r + 1) / rows).
+// blockIdx.x is the row, and blockIdx.y selects channels. Row r consists of the
+// sequences [count * r / rows, count * (r + 1) / rows).
 template <typename T, int kItems, bool kRagged>
 __global__ void __launch_bounds__(kThreads, kBlocks<kItems>)
     FoldKernel(const SelectiveScanArgs<T> args) {

@@ -15,8 +15,8 @@ constexpr int kWarp = 32;
 template <int kStates, int kLanes, int kChannels>
 constexpr int kBlocks = kLanes <= 2 && (kStates * kChannels > 8) ? 1 : 2;
 
-// Grid: x is the row, y is over channels. Row r consists of the sequences
-// [count * r / rows, count * (r + 1) / rows).
+// blockIdx.x is the row, and blockIdx.y selects channels. Row r consists of the
+// sequences [count * r / rows, count * (r + 1) / rows).
 template <typename T, int kStates, int kLanes, int kChannels>
 __global__ void __launch_bounds__(kMostScanThreads,
                                   kBlocks<kStates, kLanes, kChannels>)

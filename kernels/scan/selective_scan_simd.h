@@ -58,8 +58,8 @@ class ChannelBlock {
     bias_ = LoadLanes(args.bias + channel) * V::Set(kLog2E);
   }
 
-  // Scans the next tile, which has `tokens` tokens (at most kTile) from token
-  // `tile` on.
+  // Scans the next tile. It begins at token `tile` and has `tokens` tokens, at
+  // most kTile.
   void ScanTile(const TileInputs<kStates>& inputs, int64_t tile, int tokens) {
     Prepare(tile, tokens);
     // The condition is false if any value is a NaN. The two functions differ

@@ -32,8 +32,8 @@ struct SegmentationArgmaxArgs {
   // probability of the label, rounded to a whole number, or 0 if the
   // probability is NaN.
   uint8_t* confidence;
-  // [classes]. Unless null, the number of pixels with each label is added to
-  // it.
+  // [classes]. If not null, each element is increased by the number of pixels
+  // with this label.
   int64_t* areas;
 };
 

@@ -130,8 +130,8 @@ struct Pixel {
   const Tap *rows, *columns;
 };
 
-// The best class so far among the classes of a lane. If kSum is true, also the
-// sum of exp(logit - best logit) over these classes.
+// The best class so far among the classes of a lane. If kSum is true, the
+// struct also has the sum of exp(logit - best logit) over these classes.
 template <bool kSum>
 struct Best {
   __device__ void Meet(float logit, int k) {
@@ -185,7 +185,7 @@ __device__ void CountAreas(int lane, int count, int label, int64_t* areas) {
             static_cast<unsigned long long>(run));
 }
 
-// Grid: x is the row, each y is kWarps strips of the row.
+// blockIdx.x is the row. Each blockIdx.y classifies kWarps strips of the row.
 template <typename T, bool kConfidence>
 __global__ void ArgmaxKernel(SegmentationArgmaxCudaArgs<T> args, Taps taps) {
   static_assert(kStrip < kLanes, "a strip's end is a bit too");

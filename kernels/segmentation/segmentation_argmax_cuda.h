@@ -25,8 +25,8 @@ struct SegmentationArgmaxCudaArgs {
   // probability of the label, rounded to a whole number, or 0 if the
   // probability is NaN.
   uint8_t* confidence;
-  // [classes]. Unless null, the number of pixels with each label is added to
-  // it.
+  // [classes]. If not null, each element is increased by the number of pixels
+  // with this label.
   int64_t* areas;
   // SegmentationArgmaxCudaScratchBytes() bytes, aligned to 16 bytes.
   void* scratch;

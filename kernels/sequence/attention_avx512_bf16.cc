@@ -1,4 +1,4 @@
-// The steps of attention in bf16 besides the products. AVX512-BF16 instructions
+// Attention in bf16, except for the matrix products. AVX512-BF16 instructions
 // round to bf16.
 #include <immintrin.h>
 

@@ -144,8 +144,9 @@ __device__ __forceinline__ void ConvolveRun(const DepthwiseConv1dArgs<T>& args,
   }
 }
 
-// Block: each x is V channels, y is over runs of tokens. Grid: x is over runs,
-// y is over channels, z is the part.
+// Each threadIdx.x computes V channels, and threadIdx.y counts runs of tokens.
+// blockIdx.x counts blocks of runs, blockIdx.y selects channels, and blockIdx.z
+// is the part.
 template <typename T, int kTaps, int kLeft, int V>
 __global__ void ConvolveKernel(Parts<T> parts, int run) {
   const DepthwiseConv1dArgs<T>& args = parts.each[blockIdx.z];

@@ -8,7 +8,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-constexpr int kThreads = 128;  // Per block.
+constexpr int kThreads = 128;  // The number of threads in a block.
 
 // The number of lanes that process a row. This is a whole warp, or half a warp
 // if a lane loads 8 values at a time. In the second case, a warp processes two
@@ -40,8 +40,9 @@ __device__ __forceinline__ float RowSum(Sums<V>& sums) {
   return sums[0];
 }
 
-// A row in the registers of its lanes. In lane l, values[n] holds the V
-// channels from (n * kLanes<V> + l) * V on, or zeros beyond the last channel.
+// A row in the registers of its lanes. In lane l, values[n] holds V channels,
+// the first of which is channel (n * kLanes<V> + l) * V. Values beyond the last
+// channel are 0.
 template <int V, int N>
 struct Row {
   float values[N][V];
@@ -194,7 +195,7 @@ __device__ __forceinline__ void NormalizeRow(
   }
 }
 
-// Block: x is the lane, y is over rows. Grid: x is over rows.
+// threadIdx.x is the lane. threadIdx.y and blockIdx.x select the row.
 template <typename X, typename Y, int V, int N>
 __global__ void NormalizeKernel(LayerNormCudaArgs<X, Y> args, float share) {
   const int begin = static_cast<int>(args.sequences.begin(0));
@@ -235,7 +236,7 @@ absl::Status LaunchFitting(const LayerNormCudaArgs<X, Y>& args,
   return LaunchRows<V, kN>(args, stream);
 }
 
-// Returns whether all rows can be accessed V values at a time.
+// Returns true if all rows can be accessed V values at a time.
 template <int V, typename X, typename Y>
 bool AreVectors(const LayerNormCudaArgs<X, Y>& args) {
   return InVectors<V>(args.x, args.x_stride, args.channels) &&

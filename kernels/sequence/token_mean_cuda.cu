@@ -8,7 +8,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// V channels of the tokens of one sequence, for MeanOfTokens().
+// Loads V channels of the tokens of one sequence, for MeanOfTokens().
 template <typename T, int V>
 struct SequenceTokens {
   using Values = simt::Vector<T, V>;
@@ -22,8 +22,8 @@ struct SequenceTokens {
   int64_t stride;
 };
 
-// Grid: x is the sequence, y is over channels. Block: each x is V channels,
-// each y is kTokenMeanBlock tokens at a time.
+// blockIdx.x is the sequence, and blockIdx.y selects channels. Each threadIdx.x
+// sums V channels, and each threadIdx.y sums kTokenMeanBlock tokens at a time.
 template <typename T, int V>
 __global__ void MeanKernel(TokenMeanArgs<T> args) {
   __shared__ MeanSums<V> sums;

@@ -34,8 +34,9 @@ __device__ __forceinline__ void Move(T* pixel, X* token, bool inside) {
   }
 }
 
-// Grid: x is over the rows of all windows, y is over channels. Block: each x is
-// V channels, y is over the tokens in a row of a window.
+// blockIdx.x counts the rows of all windows, and blockIdx.y selects channels.
+// Each threadIdx.x copies V channels, and threadIdx.y counts the tokens in a
+// row of a window.
 template <Direction kDirection, typename T, typename X, int V>
 __global__ void MoveKernel(WindowArgs<T, X> args) {
   const int c = (blockIdx.y * blockDim.x + threadIdx.x) * V;
@@ -62,8 +63,8 @@ __global__ void MoveKernel(WindowArgs<T, X> args) {
   }
 }
 
-// V channels of the tokens of one window, for MeanOfTokens(). Use() copies each
-// token to the output.
+// Loads V channels of the tokens of one window, for MeanOfTokens(). Use()
+// copies each token to the output.
 template <typename T, typename X, int V>
 struct WindowTokens {
   using Values = simt::Vector<T, V>;
@@ -95,8 +96,9 @@ struct WindowTokens {
 };
 
 // Copies a window to the tokens and sets its two auxiliary tokens to the mean
-// of its tokens. Grid: x is the window, y is over channels. Block: each x is V
-// channels, each y is kTokenMeanBlock tokens at a time.
+// of its tokens. blockIdx.x is the window, and blockIdx.y selects channels.
+// Each threadIdx.x handles V channels, and each threadIdx.y handles
+// kTokenMeanBlock tokens at a time.
 template <typename T, typename X, int V>
 __global__ void CutWithMeanKernel(WindowArgs<T, X> args) {
   __shared__ MeanSums<V> sums;

@@ -13,9 +13,9 @@
 #include "kernels/base/float16.h"
 #include "kernels/cuda/cuda_stream.h"
 
-// Everything that simt.h declares, except Launch(), which needs Abseil. The
-// package in kernels/python is compiled without Abseil and has its own
-// Launch().
+// This header declares everything that simt.h declares, except Launch(), which
+// needs Abseil. The package in kernels/python is compiled without Abseil and
+// has its own Launch().
 namespace sfmamba::simt {
 
 // ---- Arithmetic: the hardware's approximate instructions ----

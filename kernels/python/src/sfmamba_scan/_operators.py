@@ -60,7 +60,8 @@ def _save(ctx, inputs, output):
     """Saves only the inputs. The gradient computes the states again."""
     ctx.save_for_backward(*(x for x in inputs if isinstance(x, torch.Tensor)))
     ctx.set_materialize_grads(False)
-    # A tuple of each input that is not a tensor, and False for each tensor, which is saved above.
+    # Contains (x,) for each input x that is not a tensor, and False for each tensor. Tensors are
+    # saved above.
     ctx.others = [not isinstance(x, torch.Tensor) and (x,) for x in inputs]
 
 
