@@ -8,8 +8,8 @@
 namespace sfmamba::model {
 
 // Returns the side, in tokens, of the map of stage `stage` (0..3). `pixels` is
-// the side of the image. Before the stage, there are stage + 2 convolutions of
-// stride 2. Each of them halves the side and rounds up.
+// the side of the image. `stage` + 2 convolutions of stride 2 come before the
+// stage. Each of them halves the side, rounded up.
 int64_t MapSide(int64_t pixels, int stage);
 
 // The windows into which a stage's map is divided. All sizes are in tokens.

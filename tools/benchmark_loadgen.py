@@ -148,7 +148,7 @@ class KserveClient:
         self.triton = tritonclient.grpc
         self.client = self.triton.InferenceServerClient(address)
         self.model = model
-        # Triton expects a picture as a tensor of one element. The first axis is the batch.
+        # The input has the shape [pictures] or [pictures, 1]. Each element is an encoded picture.
         self.sides = len(self.client.get_model_metadata(model).inputs[0].shape)
 
     def classify(self, images):

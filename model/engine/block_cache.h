@@ -16,9 +16,9 @@ namespace sfmamba::engine {
 // clears it page by page. This takes longer than many operators that write to
 // it.
 //
-// All blocks together, used and unused, take at most 5/4 of the peak of used
-// bytes. If the sizes always change, the oldest unused blocks are unmapped. So
-// the process never takes much more memory than without a cache.
+// The used and the unused blocks together never exceed 5/4 of the peak of the
+// used bytes. To keep this limit, the oldest unused blocks are unmapped. So the
+// process never takes much more memory than without a cache.
 //
 // Thread-safe. All calls must take their times from the same clock.
 class BlockCache {

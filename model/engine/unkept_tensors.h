@@ -14,7 +14,7 @@ class UnkeptTensors {
   UnkeptTensors(const UnkeptTensors&) = delete;
   UnkeptTensors& operator=(const UnkeptTensors&) = delete;
 
-  // Returns whether the calling thread has an object.
+  // Returns true if an object of this class exists on the calling thread.
   static bool Any() { return Count() > 0; }
 
  private:

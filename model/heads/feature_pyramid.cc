@@ -43,8 +43,9 @@ layers::Features FeaturePyramid::Forward(
     if (!merged.defined()) {
       merged = laterals_[i].Forward(map);
     } else {
-      // The result is made channels-last again. If the coarser map has only one
-      // pixel, the resize does not keep the order in memory.
+      // If the coarser map has only one pixel, its strides fit every memory
+      // format. The resize may then return a map that is not channels-last, so
+      // the result is made channels-last here.
       merged = at::upsample_nearest2d(merged, {map.size(2), map.size(3)})
                    .contiguous(at::MemoryFormat::ChannelsLast);
       laterals_[i].AddTo(merged, map);

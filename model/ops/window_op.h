@@ -31,8 +31,9 @@ class WindowOp {
   virtual at::Tensor Reverse(const at::Tensor& windows,
                              const WindowGrid& grid) const = 0;
   // Returns the number of rows that the last attention of a stage must compute.
-  // `grid` has only one window. This includes all rows of the map. It may
-  // include more rows, because few different numbers of rows may be faster.
+  // `grid` has only one window. This is at least the number of rows of the map.
+  // It may be rounded up, because an implementation may be faster if it sees
+  // only a few different numbers of rows.
   virtual int64_t RowsNeeded(const WindowGrid& grid) const {
     return grid.map_height;
   }

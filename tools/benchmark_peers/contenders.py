@@ -367,9 +367,10 @@ CONTENDERS = [Engine, EngineContexts, Eager, EagerChannelsLast, Compiled, OnnxRu
               OpenVinoInt8FloatConvolutionsThroughput]
 NO_BF16 = {OnnxRuntime, OnnxRuntimeScan}  # Its CPU provider has no bf16 convolutions.
 INT8 = [make for make in CONTENDERS if issubclass(make, (OnnxRuntimeInt8, OpenVinoInt8))]
-# Contenders that do not run dense models. Several contexts are useful only for small models.
-# PyTorch's reference scan is a Python loop over all tokens, which would be an unfair comparison.
-# The exported file contains a whole classifier.
+# Contenders that do not run dense models. EngineContexts is useful only for small models. Eager and
+# EagerChannelsLast run PyTorch's reference scan, a Python loop over all tokens, which would be an
+# unfair comparison. The contenders with a scan need a file of the whole network, which is exported
+# only for classifiers.
 NO_DENSE = {EngineContexts, Eager, EagerChannelsLast, OnnxRuntimeScan, OpenVinoScan,
             OpenVinoThroughputScan}
 RUNTIMES = [Compiled.name, OnnxRuntime.name, OpenVino.name]

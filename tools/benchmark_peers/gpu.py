@@ -131,7 +131,7 @@ def network(variant, tokens, scan):
     return sf_mamba.make(variant, tokens=tokens).eval()
 
 
-# The following functions measure and return lines.
+# ---- Measurements, which yield lines ----
 
 def setting_line(version, missing):
     import torch
@@ -267,7 +267,7 @@ def scan_lines(name, function):
                    'shape': [batch, channels, length], **warm_and_cold(run)}
 
 
-# The following functions define the order of the measurements and the time limit.
+# ---- The order of the measurements, and the time limit ----
 
 def child(arguments, seconds):
     """Runs this program in another process. Returns the error, or '' if there was none."""

@@ -6,7 +6,7 @@ import re
 DIRECTIONS = 4  # The number of directions in which a block scans.
 INPUT_SIZE, CROP_PCT = 224, 0.875  # As in the authors' evaluation.
 _FIRST = re.compile(r'(backbone\.|vmamba\.)?layers\.0\.blocks\.0\.(op|self_attention)\.A_logs$')
-# Parts of names in the Hugging Face repositories, with the names that the authors use.
+# Maps parts of the tensor names in the Hugging Face repositories to the names in VMamba's own code.
 _HUGGING_FACE = {
     'vmamba.patch_embeddings.projection.0.': 'patch_embed.0.',
     'vmamba.patch_embeddings.projection.1.': 'patch_embed.2.',

@@ -22,8 +22,9 @@ BLOCKS = ((3, 1, 1, 32, 16),
           (5, 1, 6, 80, 112), (5, 1, 6, 112, 112), (5, 1, 6, 112, 112),
           (5, 2, 6, 112, 192), (5, 1, 6, 192, 192), (5, 1, 6, 192, 192), (5, 1, 6, 192, 192),
           (3, 1, 6, 192, 320))
-# A trunk down to stride 16 ends with the last block of this stride. A trunk down to stride 32 ends
-# with the first block of this stride, because the token stage replaces the others.
+# The trunk is the convolutions before the token stage. A trunk for stride 16 has all blocks down to
+# the last block of stride 16. A trunk for stride 32 has one more block, the first of stride 32. The
+# token stage replaces the later blocks.
 MAPS = {4: 2, 8: 4, 16: 10, 32: 11}  # The index of the block that makes the map of each stride.
 WIDTHS = (24, 40, 112, 192)          # Channels of these maps.
 NECK, FEATURES = 320, 1280           # Channels of the last block and of the last convolution.
