@@ -29,8 +29,9 @@ void SetSeed(uint64_t seed);
 
 // Runs `kernel` once for each thread of the grid. Returns INTERNAL if the
 // launch exceeds a limit of the hardware or if the threads do something that is
-// undefined in CUDA. The error names the kernel, the block and the threads, and
-// the grid has not run completely. Concurrent calls run one after another.
+// undefined in CUDA. The error names the kernel, the block and the threads.
+// After an error, some threads may not have run. Concurrent calls run one after
+// another.
 absl::Status RunGrid(const std::string& name, dim3 blocks, dim3 threads,
                      const std::function<void()>& kernel);
 

@@ -32,7 +32,7 @@ absl::Status MeasureScans(const std::vector<ScanCase>& cases,
                           const Setting& setting, const WriteLine& write);
 
 // Measures our reproduction of the paper's bucketed block scan on the cases of
-// ScanCase::kPaper, with each B1.
+// ScanCase::kPaper, with each value of the paper's block size B1.
 absl::Status MeasureBucketScans(const std::vector<ScanCase>& cases,
                                 const Setting& setting, const WriteLine& write);
 

@@ -57,7 +57,7 @@ double ModelledMicroseconds(const Launch& launch);
 // Returns the table of one model, with a row per group and the sum.
 std::string LaunchTable(const std::vector<Launch>& launches);
 
-// Returns only the sum of all launches, in milliseconds.
+// Returns the sum of the modelled times of all launches, in milliseconds.
 double ModelledMilliseconds(const std::vector<Launch>& launches);
 
 }  // namespace sfmamba::model

@@ -40,8 +40,9 @@ KINDS = [(re.compile(pattern), replacement) for pattern, replacement in [
     (rb'(Date: )[^\r\n]+', rb'\1<time>'),
     (rb'127\.0\.0\.1:\d+', b'<address>'),
 ]]
-# Counters of times, and counters that change without a request. The reason for which a batch starts
-# depends on time.
+# Metrics that may differ between two replays. Some measure time or memory, and some change without
+# a request. batches_total differs because its label, the reason for which a batch starts, depends
+# on time.
 NOT_COUNTED = re.compile(
     r'_seconds|_bucket|_sum|^process_|memory|busy|profile|connections|spans|batches_total')
 

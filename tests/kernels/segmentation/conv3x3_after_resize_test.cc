@@ -43,8 +43,8 @@ struct Problem {
   Matrix<float> taps, y;
 };
 
-// The position from which a resize to `out` places reads for place i, and its
-// neighbour.
+// The two neighbouring input positions from which a bilinear resize from `in`
+// to `out` pixels computes output pixel i.
 struct Source {
   Source(int in, int out, int i) {
     const double at = std::max((i + 0.5) * in / out - 0.5, 0.0);

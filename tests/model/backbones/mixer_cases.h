@@ -19,7 +19,7 @@ inline std::vector<MixerCase> MixerCases() {
   return {{1, 1, 1}, {3, 1, 2}, {1, 3, 7}, {3, 2, 5}};
 }
 
-// Compares mixers on sequences.
+// Compares a mixer with its reference on sequences of tokens.
 class MixerTest : public model::AgainstReference {
  protected:
   template <typename Mixer>
