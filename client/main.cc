@@ -1,4 +1,5 @@
-// The `sfmamba` command. Runs the verb that is its first argument.
+// The `sfmamba` command. Its first argument is the verb to run, such as
+// classify.
 #include <unistd.h>
 
 #include <cstdlib>

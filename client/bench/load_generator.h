@@ -37,10 +37,11 @@ struct Load {
 struct LoadOptions {
   int threads = 1;       // The number of threads that send.
   int concurrency = 16;  // In a closed loop, requests in flight at a time.
-  // The most requests in flight in an open loop. Requests that would exceed it
+  // The maximum number of requests in flight in an open loop. Further requests
   // are not sent and are counted as `over_cap`.
   int max_in_flight = 1 << 16;
-  absl::Duration warmup = absl::Seconds(1);  // Load before measuring begins.
+  // How long the load runs before the measurement begins.
+  absl::Duration warmup = absl::Seconds(1);
   // How long to measure. If infinite, an open loop ends with its arrivals, and
   // a closed loop ends after `requests`.
   absl::Duration duration = absl::Seconds(10);

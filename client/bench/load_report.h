@@ -58,7 +58,7 @@ struct LoadReport {
   // The counts of each class, in the order of Load::class_names. Empty if there
   // is only one class.
   std::vector<RequestCounts> classes;
-  int64_t images = 0;  // Received with OK during `elapsed`.
+  int64_t images = 0;  // Images in OK answers received during `elapsed`.
   double images_per_second = 0;
   // Requests per second that were answered in time. An answer counts if it
   // arrived during `elapsed`.
@@ -114,7 +114,7 @@ class LoadTally {
   std::vector<RequestCounts> classes_;
   RequestCounts warmup_;
   absl::Duration last_answer_;
-  int64_t in_time_ = 0;  // Received during the measured time.
+  int64_t in_time_ = 0;  // Answers in time, received during the measured time.
   double batched_images_ = 0;
   double batches_ = 0;  // Each answer adds its fraction of a batch.
   int64_t timings_ = 0;

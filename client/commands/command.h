@@ -29,7 +29,8 @@ struct Console {
   bool show_progress = false;  // True if `err` is a terminal.
 };
 
-// The flags that every verb has.
+// The flags that every verb of the command line has. Verbs are, for example,
+// classify and bench.
 struct CommonFlags {
   std::string server = "127.0.0.1:8001";
   absl::Duration deadline = absl::Seconds(10);

@@ -16,8 +16,9 @@
 
 namespace sfmamba::client {
 
-// The flags of one verb of the command line. Each flag is bound to a variable.
-// Help() shows the variable's value before Parse() as the default.
+// The flags of one verb of the command line, such as classify. Each flag is
+// bound to a variable. Help() shows the variable's value before Parse() as the
+// default.
 //
 //   FlagSet flags("sfmamba classify FILE...", "Names what pictures show.");
 //   flags.Add("top_k", "N", "categories a picture", &top_k);

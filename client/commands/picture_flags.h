@@ -33,8 +33,8 @@ struct PictureFlags {
 
   void AddTo(FlagSet* flags);
 
-  // Adds the numbers in `classes` to a request's filter. Returns
-  // INVALID_ARGUMENT with the text that is not a number.
+  // Adds the numbers in `classes` to a request's filter. If a part of `classes`
+  // is not a number, returns INVALID_ARGUMENT with this part.
   absl::Status ParseClasses(
       google::protobuf::RepeatedField<int32_t>* filter) const;
 

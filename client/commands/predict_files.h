@@ -20,7 +20,8 @@
 #include "client/rpc/patience.h"
 #include "client/rpc/vision_client.h"
 
-// The common code of the verbs that send picture files and show the answers.
+// The common code of the verbs, such as classify, that send picture files and
+// show the answers.
 namespace sfmamba::client {
 
 struct PredictFlags {

@@ -15,10 +15,10 @@ namespace sfmamba::client {
 // Pictures and, if they are labelled, the right answers. They are read from a
 // folder in one of these layouts:
 //   annotations.json, images/<file_name>
-//     Detection: COCO's instances format. So are the exports of Roboflow
-//     (valid/_annotations.coco.json with the pictures beside it), of CVAT
-//     (annotations/instances_default.json, images/), of Label Studio
-//     (result.json, images/) and COCO's own
+//     Detection, in COCO's instances format. The folders that other tools
+//     export can be read too: Roboflow (valid/_annotations.coco.json with the
+//     pictures beside it), CVAT (annotations/instances_default.json, images/),
+//     Label Studio (result.json, images/) and COCO
 //     (annotations/instances_val2017.json, val2017/).
 //   images/<name>.<ext>, maps/<name>.png
 //     Segmentation: each pixel of a map is its class's number, 255 is ignored.

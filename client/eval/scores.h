@@ -46,7 +46,7 @@ class Confusion {
   };
 
   void Add(int right, int answered, int64_t count = 1);
-  // Adds the pixels of a map, without those that `right` ignores. Returns
+  // Adds the pixels of a map, except the pixels that `right` ignores. Returns
   // INVALID_ARGUMENT if the maps differ in size.
   absl::Status Add(const IndexMap& right, const IndexMap& answer);
 

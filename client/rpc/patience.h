@@ -31,7 +31,7 @@ class Patience {
  private:
   int attempts_left_;
   bool has_answered_ = false;
-  // When the first failure since the last answer happened.
+  // The time of the first failure after the last answer.
   absl::optional<absl::Time> away_since_;
   absl::Duration backoff_;
   absl::BitGen random_;

@@ -18,7 +18,8 @@ class VisionError(Exception):
 
     Attributes:
       code: the grpc.StatusCode.
-      message: a human-readable text. It names the field, what the field contained and what was expected.
+      message: a human-readable text. It names the field, what the field contained and what was
+        expected.
       reason: a stable name, such as 'QUEUE_FULL' (docs/serving.md, "Errors"). '' for errors of the
         network or of gRPC itself, which have no details.
       fields: paths of the invalid fields, such as 'images[2].encoded'. The index counts the
