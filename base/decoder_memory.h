@@ -22,9 +22,9 @@ struct JpegFrame {
 };
 
 // Returns the most memory that libjpeg allocates. For a JPEG with one scan,
-// this is a few rows. For several scans it is the coefficients of the whole
-// picture, 2 bytes each. They take 3 bytes per pixel at 4:2:0, 6 at 4:4:4, and
-// 8 for CMYK.
+// this is a few rows. For a JPEG with several scans, it is the coefficients of
+// the whole picture, 2 bytes each. The coefficients take 3 bytes per pixel at
+// 4:2:0, 6 at 4:4:4, and 8 for CMYK.
 int64_t JpegDecoderBytes(const JpegFrame& frame);
 
 // Returns the most memory that libpng allocates, which is two rows. Interlacing

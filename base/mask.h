@@ -59,9 +59,9 @@ class LineMask {
   virtual ~LineMask() = default;
 
   virtual Bounds bounds() const = 0;
-  // Append the set pixels of the rows, or columns, [begin, end) to `runs`. The
-  // lines must lie inside bounds(). All coordinates are pixels of the whole
-  // picture.
+  // These append the set pixels of the rows, or columns, [begin, end) to
+  // `runs`. The lines must lie inside bounds(). All coordinates are pixels of
+  // the whole picture.
   virtual void AddRows(int begin, int end, LineRuns* runs) const = 0;
   virtual void AddColumns(int begin, int end, LineRuns* runs) const = 0;
 };
