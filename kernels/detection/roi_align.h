@@ -56,9 +56,9 @@ struct RoiBin {
   const float* weights;  // [count]
 };
 
-// Compute one region. RoiAlignCpu() calls them for AVX2 and AVX-512. `rows`
-// [out_height] and `columns` [out_width] hold the weights of the pixels in each
-// bin. `out` is [out_height, out_width, channels].
+// These compute one region. RoiAlignCpu() calls one of them for AVX2 or
+// AVX-512. `rows` [out_height] and `columns` [out_width] hold the weights of
+// the pixels in each bin. `out` is [out_height, out_width, channels].
 void AlignRegionAvx2(const RoiAlignArgs& args, const RoiAlignArgs::Level& level,
                      const RoiBin* rows, const RoiBin* columns, float* out);
 void AlignRegionAvx512(const RoiAlignArgs& args,

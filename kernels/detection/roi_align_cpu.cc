@@ -102,8 +102,8 @@ struct RegionSamples {
   }
 };
 
-// The bins of one axis with the weight of each pixel in the bin's mean. The
-// weights are summed over the bin's samples.
+// The bins of one axis, and the weights with which pixels enter the mean of
+// each bin. A pixel's weight is a sum over the bin's samples.
 struct AxisWeights {
   std::vector<RoiBin> bins;
   std::vector<float> weights;  // The weights of all bins, one after another.

@@ -16,8 +16,8 @@ namespace sfmamba::kernels {
 // A pixel's outputs have the same bits whatever the other pixels contain,
 // whichever outputs are requested, and whichever thread computes them. A NaN or
 // an infinity affects only the pixels that read it. With BFloat16 weights and
-// AMX, it also affects pixels of its map that read one of the 32 values before
-// it.
+// AMX, the NaN or infinity also affects pixels of the same map that read one of
+// the 32 values before it.
 template <typename W = float>
 struct GemmConvolutionArgs {
   int count, height, width;  // The number and size of the input's maps.

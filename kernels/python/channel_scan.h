@@ -78,7 +78,7 @@ void ChannelScanGradient(const ChannelScanArgs<T>& args,
                          const ChannelScanBackward<T>& gradients,
                          CpuIsa isa = ActiveCpuIsa());
 
-// Return how many values args.scratch must have for ChannelScan() and for
+// These return how many values args.scratch must have for ChannelScan() and for
 // ChannelScanGradient().
 template <typename T>
 int64_t ScanScratch(const ChannelScanArgs<T>& args);

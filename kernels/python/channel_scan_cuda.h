@@ -58,9 +58,9 @@ struct BatchScanBackward {
   Real* saved;  // BatchScanSaved() values, overwritten
 };
 
-// Enqueue the work on `stream` and do not wait for it. Return an error message
-// if CUDA refuses the launch, or an empty string on success. The package has no
-// absl::Status. Equal arguments give bit-identical results.
+// These enqueue the work on `stream` and do not wait for it. They return an
+// error message if CUDA refuses the launch, or an empty string on success. The
+// package has no absl::Status. Equal arguments give bit-identical results.
 template <typename T>
 std::string BatchScanCuda(const BatchScanArgs<T>& args,
                           const BatchScanForward<T>& results,

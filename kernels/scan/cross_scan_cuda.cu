@@ -183,7 +183,7 @@ class PieceScan {
   const int count_;
   Pixels pixels_;
   float A_, D_, bias_;
-  // Point at the values of the image's first pixel.
+  // These point at the values of the image's first pixel.
   const T* u_;
   const T* dt_;
   const T* B_;

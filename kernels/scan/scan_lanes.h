@@ -349,7 +349,7 @@ class LaneScan {
   const bool active_;
   const int d_, lane_;
   float A_[kChannels][kOwn], D_[kChannels], bias_[kChannels];
-  // Point at the lane's first token in the next unit to load.
+  // These point at the lane's first token in the next unit to load.
   const T* u_;
   const T* dt_;
   T* y_;          // The lane's first token in the unit being computed.

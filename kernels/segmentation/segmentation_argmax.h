@@ -28,9 +28,9 @@ struct SegmentationArgmaxArgs {
   int row_begin, row_end;
   // [out_height, out_width]. Only the rows [row_begin, row_end) are written.
   uint16_t* labels;
-  // Written unless null, with the shape of `labels`: 255 times the softmax
-  // probability of the label, rounded to a whole number, or 0 if the
-  // probability is NaN.
+  // If not null, written with the shape of `labels`. Each value is 255 times
+  // the softmax probability of the label, rounded to a whole number. It is 0 if
+  // the probability is NaN.
   uint8_t* confidence;
   // [classes]. If not null, each element is increased by the number of pixels
   // with this label.

@@ -146,8 +146,8 @@ void SetInputs(const Inputs<BFloat16>& inputs, Bf16GemmArgs* product) {
   product->x_stride = inputs.stride;
 }
 
-// Return the queries of a block. Queries in bf16 are copied and padded with
-// zeros to whole steps of kKeyStep<BFloat16> values.
+// These return the queries of a block. Queries in bf16 are copied and padded
+// with zeros to whole steps of kKeyStep<BFloat16> values.
 Inputs<float> Queries(const AttentionArgs<float>& args,
                       const Block<float>& block) {
   return {args.q + block.begin * args.q_stride, args.q_stride};
