@@ -18,7 +18,8 @@ namespace sfmamba::client {
 struct LoadRequest {
   absl::variant<v1::ClassifyRequest, v1::DetectRequest, v1::SegmentRequest>
       message;
-  absl::Duration deadline = absl::Seconds(10);  // Counted from the due time.
+  // The deadline is counted from when the request is due.
+  absl::Duration deadline = absl::Seconds(10);
   // The index of the request's class in Load::class_names.
   int class_index = 0;
 };
@@ -45,7 +46,8 @@ struct LoadOptions {
   // How long to measure. If infinite, an open loop ends with its arrivals, and
   // a closed loop ends after `requests`.
   absl::Duration duration = absl::Seconds(10);
-  int requests = 0;  // In a closed loop, how many to measure. 0: no limit.
+  // The number of requests to measure in a closed loop. 0 means no limit.
+  int requests = 0;
 };
 
 // Sends the load and returns after the last answer. Request i is sent by client

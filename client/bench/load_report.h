@@ -63,7 +63,8 @@ struct LoadReport {
   // Requests per second that were answered in time. An answer counts if it
   // arrived during `elapsed`.
   double goodput = 0;
-  LatencyHistogram delay;  // From when a request was due to when it was sent.
+  // The delays from when a request was due to when it was sent.
+  LatencyHistogram delay;
   int64_t peak_in_flight = 0;
   // The mean over all batches. It is 0 if the server does not report batch
   // sizes.

@@ -14,7 +14,7 @@ namespace sfmamba::client {
 
 // A request of a trace. A trace may send it many times.
 struct TraceRequest {
-  std::string method = "classify";  // Or "detect" or "segment".
+  std::string method = "classify";  // "classify", "detect" or "segment".
   // If empty, the server uses its default model for `method`.
   std::string model;
   std::vector<std::string> pictures;  // Paths, "tensor:fp32", "tensor:uint8".

@@ -69,7 +69,8 @@ struct FileOutcome {
   std::string file;
   absl::Status status;  // OK, or the error of the file or answer.
   bool sent = false;    // False if the file could not be read or prepared.
-  std::string model;    // From here on, set only if `status` is OK.
+  // The members below are set only if `status` is OK.
+  std::string model;
   v1::Timing timing;
   Rows rows;
   std::function<void(JsonWriter*)> write_json;

@@ -222,8 +222,8 @@ absl::Status StreamRun::WhatFailed(const absl::Status& status) {
   if (!refusal_.ok()) return refusal_;
   if (!status.ok()) return status;
   // The call did not fail if all sent pictures are answered. A draining server
-  // ends a call then. A server also ends a call if no picture has arrived for a
-  // long time.
+  // ends the call after these answers. A server also ends a call if no picture
+  // has arrived for a long time.
   if (!Asks() && (answered_ || !takes_requests_)) return absl::OkStatus();
   return absl::UnavailableError("the server has ended the stream");
 }

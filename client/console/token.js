@@ -2,7 +2,7 @@
 // only for this tab and is sent only in a header.
 
 const KEY = 'token';
-const VISIBLE = /^[\x21-\x7e]+$/;  // The characters of a header.
+const VISIBLE = /^[\x21-\x7e]+$/;  // The characters that an HTTP header may contain.
 
 // If the browser cannot store the token, it is lost when the page reloads.
 let memory = '';

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kNone = -1;
 constexpr int kRecalls = 101;
-constexpr size_t kMaxDetections = 100;  // Per class and image.
+constexpr size_t kMaxDetections = 100;  // Limit per class and image.
 
 // Returns element i of numpy.linspace(0.5, 0.95, 10), bit for bit.
 double Threshold(int i) {

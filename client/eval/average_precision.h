@@ -21,8 +21,8 @@ class AveragePrecision {
   static constexpr int kThresholds = 10;
 
   struct Figures {
-    double ap50 = 0;  // At an IoU of 0.50.
-    double ap = 0;    // The mean over all thresholds.
+    double ap50 = 0;  // Average precision at an IoU of 0.50.
+    double ap = 0;    // The mean over all thresholds of the IoU.
   };
 
   // The objects and detections of one class in one image. A crowd is a region

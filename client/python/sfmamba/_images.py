@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from . import _messages
 from .results import ModelInfo
 
-_FORMATS = {1: 'GRAY8', 3: 'RGB8', 4: 'RGBA8'}  # By number of channels.
+_FORMATS = {1: 'GRAY8', 3: 'RGB8', 4: 'RGBA8'}  # Formats by number of channels.
 _ORIENTATION = 0x0112  # The tag of EXIF's orientation.
 _TENSOR_TYPES = {np.dtype(np.float32): 'FP32', np.dtype(np.float16): 'FP16'}
 
