@@ -40,7 +40,8 @@ struct Int8ConvolutionArgs {
   int count, height, width;  // The number and size of the input's maps.
   int in, out;               // Channels; `in` is a multiple of 4.
   int kernel, stride;
-  const uint8_t* x;      // From QuantizeMapRowsCpu() with margin kernel / 2.
+  // Made by QuantizeMapRowsCpu() with margin kernel / 2.
+  const uint8_t* x;
   const float* largest;  // [count], the largest magnitude of each map.
   // Packed from a matrix [out, kernel * kernel * in]. The channels of a kernel
   // position are adjacent.
@@ -50,7 +51,7 @@ struct Int8ConvolutionArgs {
   bool add;                   // Adds to y instead of overwriting it.
   // [count, ceil(height / stride), ceil(width / stride), out], written.
   float* y;
-  int64_t y_stride;  // From one pixel to the next.
+  int64_t y_stride;  // The distance of pixels in y, in values.
 };
 
 // Returns the arguments for output channels [begin, end) of the same

@@ -92,8 +92,8 @@ struct Int8GemmArgs {
   // [rows, in], rows x_stride apart. These are the values before rounding.
   const float* x;
   int64_t x_stride;
-  const uint8_t* x_values;  // From QuantizeRowsCpu().
-  const float* x_scales;    // From QuantizeRowsCpu().
+  const uint8_t* x_values;  // Written by QuantizeRowsCpu().
+  const float* x_scales;    // Written by QuantizeRowsCpu().
   // The weights must be packed for the same isa.
   Int8Weights weights;
   const float* bias;  // [out] or null.

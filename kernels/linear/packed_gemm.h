@@ -25,7 +25,8 @@ struct GemmArgs {
   int64_t in, out;
   const float* x;  // [rows, in], rows x_stride apart
   int64_t x_stride;
-  const W* weights;   // From PackWeights, for the same isa.
+  // Packed by PackWeights() for the same isa.
+  const W* weights;
   const float* bias;  // [out] or null.
   bool add;           // Adds to y instead of overwriting it.
   float* y;           // [rows, out], rows y_stride apart, written

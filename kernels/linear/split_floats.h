@@ -17,8 +17,9 @@ namespace {
 constexpr int64_t kParts = 3;
 // The number of bf16 values in a tile.
 constexpr int64_t kTile = kTileRows * kStepInputs;
-// The number of values in one step, for one part and for all parts. A part has
-// two tiles in a step: two tiles of rows, or the two halves of a panel.
+// The number of values in one step, for one part and for all parts. In each
+// step, a part has two tiles. They are two tiles of rows, or the two halves of
+// a panel.
 constexpr int64_t kPartTiles = 2 * kTile;
 constexpr int64_t kStepTiles = kParts * kPartTiles;
 

@@ -268,7 +268,7 @@ void MultiplyRows(const SplitGemmArgs& args, const Blocks& blocks,
 }  // namespace
 
 bool IsFiniteAvx512(const float* x, int64_t count) {
-  // Quiet and signalling NaNs, positive and negative infinity.
+  // The classes of floats to find: NaNs (quiet or signalling) and infinities.
   constexpr int kNanOrInfinite = 0x99;
   __mmask16 found = 0;
   for (int64_t k = 0; k < count; k += kLanes) {
@@ -285,7 +285,7 @@ void SplitGemmAmx(const SplitGemmArgs& args) {
   const int64_t times = DivideUp(pairs, kBlockRows / kPairRows);
   const Blocks blocks(args.in);
   SplitWeights weights(args, blocks, times);
-  for (int64_t i = 0; i < times; ++i) {  // Blocks of nearly equal size.
+  for (int64_t i = 0; i < times; ++i) {  // Blocks are nearly equal in size.
     const int64_t begin = kPairRows * (pairs * i / times);
     const int64_t end = kPairRows * (pairs * (i + 1) / times);
     MultiplyRows(SliceRows(args, begin, std::min(args.rows, end)), blocks,

@@ -24,11 +24,12 @@ enum class WinogradActivation { kNone, kRelu, kGeluTanh };
 // whichever thread computes them. A NaN affects only the tiles that read it.
 // Source: Lavin and Gray (arXiv 1509.09308), section 4.
 struct WinogradConv3x3Args {
-  int side;                       // m, for which the weights are packed.
-  int count, height, width;       // The number and size of the maps.
-  int in, out;                    // Channels.
-  const float* x;                 // [count, height, width, in]
-  const float* weights;           // From PackWinogradWeights, for the same isa.
+  int side;                  // m, for which the weights are packed.
+  int count, height, width;  // The number and size of the maps.
+  int in, out;               // Channels.
+  const float* x;            // [count, height, width, in]
+  // Packed by PackWinogradWeights() for the same isa.
+  const float* weights;
   const float* bias;              // [out] or null.
   WinogradActivation activation;  // After the bias. NaN stays NaN.
   bool add;                       // Adds to y instead of overwriting it.
@@ -74,8 +75,9 @@ struct WinogradBlock {
   int64_t first, count;
   float* inputs;   // The products' inputs: n^2 matrices [count, in].
   float* outputs;  // The products' outputs: n^2 matrices [count, out].
-  int64_t input_stride, output_stride;  // From one matrix to the next.
-  const float* padding;                 // [in] zeros.
+  // The distance in floats from one of the n^2 matrices to the next.
+  int64_t input_stride, output_stride;
+  const float* padding;  // [in] zeros.
 };
 
 // The transforms before and after the products. WinogradConv3x3Cpu() calls one

@@ -192,7 +192,8 @@ void ScanGradient(const ChannelScanArgs<T>& args,
                   const ChannelScanBackward<T>& to) {
   using Real = Arithmetic<T>;
   const int states = args.states;
-  const int64_t values = int64_t{states} * V::kWidth;  // Per block's state.
+  // The number of values in a block's state.
+  const int64_t values = int64_t{states} * V::kWidth;
   Scratch<Real> scratch{args.scratch};
   Real* B = scratch.Take(int64_t{kTile} * states);
   Real* C = scratch.Take(int64_t{kTile} * states);

@@ -106,7 +106,8 @@ __global__ void CutWithMeanKernel(WindowArgs<T, X> args) {
   const bool active = c < args.channels;
   const int window_rows = (args.map_height + args.height - 1) / args.height;
   const int window_columns = (args.map_width + args.width - 1) / args.width;
-  const int window_row = blockIdx.x / window_columns;  // Over all images.
+  // The row of windows is counted over all images.
+  const int window_row = blockIdx.x / window_columns;
   const int image = window_row / window_rows;
   const int map_i = (window_row - image * window_rows) * args.height;
   const int map_j = (blockIdx.x - window_row * window_columns) * args.width;
