@@ -167,8 +167,9 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
     sample.deviation +=
         kDeviationWeight * ((error < 0 ? -error : error) - sample.deviation);
   }
-  // The first batches of a size determine the size's original duration. Later
-  // batches show how the pace has changed since the first batches.
+  // The first batches of a size determine how long a batch of this size takes
+  // at a pace of 1. Later batches show how much slower or faster the device has
+  // become since then.
   if (sample.batches <= kFirstBatches) {
     sample.first = sample.mean / pace_;
   } else {

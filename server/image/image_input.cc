@@ -135,7 +135,7 @@ absl::StatusOr<PreparedInput> FromRows(const ImageSource& image,
   return input;
 }
 
-// Converts a part of a picture to a model input. The resulting `frame`
+// Converts a part of a picture to a model input. The result's member `frame`
 // describes the part as if it were a whole picture.
 absl::StatusOr<PreparedInput> FromPart(const RgbImage& picture,
                                        const PixelRect& part,

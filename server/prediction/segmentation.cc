@@ -17,10 +17,10 @@
 namespace sfmamba::prediction {
 namespace {
 
-// Limits the size of class maps that are computed within a batch on a CPU. Such
-// a map has at most kMostInBatch pixels for each pixel of the model input. All
-// compute threads share this work. Larger maps are computed after the batch,
-// because requests may ask for very large maps.
+// On a CPU, class maps with at most this number of pixels per pixel of the
+// model input are computed within the batch, by all compute threads. Larger
+// maps are computed after the batch, so that they do not delay other images of
+// the batch.
 constexpr int kMostInBatch = 4;
 
 // Computes the class map of a request with sliding windows. Begins when the

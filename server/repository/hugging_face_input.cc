@@ -164,9 +164,9 @@ void SetGeometry(int size, double crop_pct, v1::Input::Resize resize,
   (*stated)[kResize] = {{static_cast<double>(resize)}, of_crop};
 }
 
-// Reads the size to which pictures are resized, and the size of the crop that
-// is cut out afterwards. If there is a crop and the size is a single number,
-// the shorter side of the picture is resized to this number of pixels.
+// Reads "size", to which pictures are resized, and "crop_size", the size of the
+// crop that is cut out afterwards. If there is a crop and "size" is a single
+// number, the shorter side of the picture is resized to this number of pixels.
 absl::Status ReadGeometry(const MemberLevel& level, Statement* stated,
                           std::vector<std::string>* warnings) {
   const Member size = level.At("size"), crop = level.At("crop_size");

@@ -29,8 +29,8 @@ class RunMemory {
   // Registers a serving model whose batches need `bytes`, until the hold is
   // destroyed.
   Hold AddServed(int64_t bytes);
-  // Returns the largest `bytes` of all registered models, or 0 if there are
-  // none.
+  // Returns the number of bytes that the registered model with the largest need
+  // takes for its batches, or 0 if no model is registered.
   int64_t most_served() const;
 
   // Reserves `bytes` for a load. `free` returns the number of free bytes. If

@@ -90,7 +90,8 @@ class FairPool {
   std::atomic<uint64_t> next_group_{1};
 
   mutable absl::Mutex mu_;
-  // Signalled when one more thread may start a piece or stopping_ changes.
+  // Signalled when a waiting thread may start a piece of work, and when
+  // stopping_ changes.
   absl::CondVar changed_;
   FairQueue queue_ ABSL_GUARDED_BY(mu_);
   int64_t free_bytes_ ABSL_GUARDED_BY(mu_);

@@ -120,15 +120,18 @@ class WireCopier {
   // Appends a length-delimited field with the given bytes to `rest`.
   bool Put(uint32_t tag, absl::string_view bytes);
 
-  // Copies the nested message with tag `tag`. Calls handle(tag, end) for each
-  // inner field. `handle` must read the field and copy or skip it. `end` is the
-  // end of the nested message.
-  bool KeepMessage(uint32_t tag, int64_t outer_end,
-                   absl::FunctionRef<bool(uint32_t tag, int64_t end)> handle);
+  // Copies the nested message with tag `tag`. Calls handle(field_tag, end) for
+  // each field of the nested message. `handle` must read the field and either
+  // copy or skip it. `end` is the end of the nested message, and `outer_end` is
+  // the end of the message that contains it.
+  bool KeepMessage(
+      uint32_t tag, int64_t outer_end,
+      absl::FunctionRef<bool(uint32_t field_tag, int64_t end)> handle);
 
  private:
   bool KeepBytes(uint32_t tag, int64_t bytes, int64_t end);
-  // Returns true if `rest` has room for a field of `bytes` bytes.
+  // Returns true if a field of `bytes` bytes fits into the remaining room of
+  // rest_.
   bool HasRoom(int64_t bytes);
 
   WireCursor cursor_;
