@@ -146,9 +146,6 @@ class Envoy:
     def __init__(self, test, replicas, weighted=False):
         folder = tempfile.TemporaryDirectory()
         test.addCleanup(folder.cleanup)
-        self._admin = free_port()
-        port = free_port()
-        self.address = f'127.0.0.1:{port}'
         text = pathlib.Path('deploy/envoy/envoy.yaml').read_text()
         endpoint = '- endpoint: {address: {socket_address: {address: server, port_value: 8001}}}'
         assert endpoint in text
@@ -157,8 +154,8 @@ class Envoy:
             for one in replicas))
         # This address is not used here.
         text = text.replace('address: server,', 'address: 127.0.0.1,')
-        for own, here in ((8080, port), (8443, 0), (9901, self._admin), (9902, 0)):
-            text = text.replace(f'port_value: {own}}}', f'port_value: {here}}}')
+        for own in (8080, 8443, 9901, 9902):
+            text = text.replace(f'port_value: {own}}}', 'port_value: 0}')
         text = text.replace('0.0.0.0', '127.0.0.1').replace('/etc/envoy/', folder.name + '/')
         if weighted:
             text = text.replace('lb_policy: LEAST_REQUEST', self._POLICY, 1)
@@ -167,27 +164,39 @@ class Envoy:
         pathlib.Path(folder.name, 'certificate').mkdir()
         pathlib.Path(folder.name, 'envoy.yaml').write_text(text)
         self._log = pathlib.Path(folder.name, 'log')
+        admin = pathlib.Path(folder.name, 'admin')
         with self._log.open('w') as log:
             process = subprocess.Popen(
                 ['envoy', '--config-path', f'{folder.name}/envoy.yaml', '--concurrency', '1',
+                 '--admin-address-path', str(admin),
                  '--use-dynamic-base-id', '--log-level', 'warning'], stdout=log, stderr=log)
 
         def end():
             process.kill()
             process.wait(PATIENCE)
         test.addCleanup(end)
+        wait_until(lambda: admin.exists() and admin.read_text(), 'Envoy opens its admin port')
+        self._admin = admin.read_text()
         started = len([one for one in replicas if one.metrics_port])
-        wait_until(lambda: self.stat('cluster.grpc.membership_healthy') == started
-                   and self.stat('listener_manager.workers_started') == 1,
-                   'Envoy finds the replicas healthy:\n' + self._log.read_text()[-2000:])
+        try:
+            wait_until(lambda: self.stat('cluster.grpc.membership_healthy') == started
+                       and self.stat('listener_manager.workers_started') == 1,
+                       'Envoy finds the replicas healthy')
+        except AssertionError:
+            print(self._log.read_text()[-2000:], self._page('clusters'), flush=True)
+            raise
+        # The page has a line such as "cleartext::127.0.0.1:40123" for each listener.
+        self.address = re.search(r'^cleartext::(.*)$', self._page('listeners'), re.MULTILINE)[1]
 
     def stat(self, name):
         try:
-            with urllib.request.urlopen(f'http://127.0.0.1:{self._admin}/stats?filter=^{name}$',
-                                        timeout=PATIENCE) as page:
-                return int(page.read().decode().rpartition(':')[2])
+            return int(self._page(f'stats?filter=^{name}$').rpartition(':')[2])
         except (OSError, ValueError):
             return -1
+
+    def _page(self, name):
+        with urllib.request.urlopen(f'http://{self._admin}/{name}', timeout=PATIENCE) as page:
+            return page.read().decode()
 
 
 class NameServer:
