@@ -300,10 +300,11 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
     // task, or 0 if no batch does.
     int fewer = count - 1;
     while (fewer > 0 && earliest < end(fewer)) --fewer;
-    // A smaller batch takes more device time per image, and other tasks wait
-    // longer. The batch is reduced only if no other client and no other task
-    // with the batch key waits. In addition, the device must have time to
-    // spare, or the saved images must be worth the time.
+    // In a smaller batch, more images meet their deadlines. But the smaller
+    // batch takes more device time per image, and other tasks wait longer. The
+    // batch is reduced only if no other client and no other task with the batch
+    // key waits. In addition, the device must have time to spare, or enough
+    // images must then meet their deadlines.
     const bool may_cut =
         earliest < absl::InfiniteFuture() && fewer > 0 &&
         waiting.size() == count &&

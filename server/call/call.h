@@ -37,9 +37,9 @@ class Pictures {
   // Returns the number of bytes of memory that the request occupies.
   int64_t bytes() const { return bytes_; }
 
-  // Replaces the index in `source` with the bytes of an image. In the parsed
-  // message, a small index stands in place of the bytes of each image. `source`
-  // must come from this message.
+  // The parsed message contains a small index in place of the bytes of each
+  // image. Replaces the index in `source` with the bytes. `source` must be a
+  // part of the parsed message.
   virtual void SetBytes(image::ImageSource* source) = 0;
   // Frees the bytes. No view of the bytes may be used afterwards.
   virtual void Release() = 0;

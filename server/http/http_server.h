@@ -39,8 +39,9 @@ class HttpServer {
   // UNAVAILABLE. The error names the address.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(HttpOptions options,
                                                            Handler handler);
-  // Closes all connections and cancels the waiting requests. Waits until every
-  // exchange is answered or destroyed, but does not send these responses.
+  // Closes all connections and cancels the waiting requests. Then waits until
+  // the handler has answered or destroyed the exchange of every request. These
+  // late answers are discarded, because the connections are closed.
   ~HttpServer();
 
   // Refuses new connections and closes idle ones. The other connections are

@@ -106,10 +106,11 @@ class ModelRepository {
   absl::Status LoadAll(const Changed& changed,
                        const std::function<bool()>& stop);
 
-  // Reads the folder of model `id` again and loads the wanted versions. If the
-  // request contains a version, loads only this version, which then stays
-  // wanted until it is unloaded. A READY version whose files have not changed
-  // is not loaded again unless `request.batching` is set. Unwanted versions are
+  // Reads the folder of model `id` again and loads the versions to serve, which
+  // ModelPlan::Wanted() returns. If the request contains a version, loads only
+  // this version. It is then served until UnloadModel() is called for it. A
+  // READY version whose files have not changed is not loaded again unless
+  // `request.batching` is set. Versions that are no longer to be served are
   // unloaded when the new ones are READY. Afterwards one of the repository's
   // threads calls `done` with the first error, or OK. After an error, the
   // previous versions keep serving. `done` may call the repository but must not

@@ -153,7 +153,8 @@ BodyForm FormOf(absl::string_view content_type, absl::string_view body) {
 
 void OwnedPictures::SetBytes(image::ImageSource* source) {
   const auto set = [this](absl::string_view* index) {
-    // If the request does not contain this field, `index` is empty.
+    // `index` stands in place of the image's bytes. It is empty if the request
+    // contains no bytes of an image.
     if (!index->empty()) *index = views_[call::ExtentIndex(*index)];
   };
   auto* encoded = std::get_if<image::EncodedImage>(&source->source);

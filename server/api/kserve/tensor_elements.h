@@ -55,8 +55,9 @@ absl::StatusOr<std::vector<call::WireExtent>> SplitRawFiles(
     absl::Span<const absl::string_view> parts, int images,
     const call::WireExtent& raw);
 
-// Returns the extent of each file in the field `bytes_contents` of an
-// InferTensorContents.
+// Each element of the field `bytes_contents` of an InferTensorContents is an
+// image file. Returns the extent (position and size in the message) of each
+// file.
 absl::StatusOr<std::vector<call::WireExtent>> SplitTypedFiles(
     absl::Span<const absl::string_view> parts, int images,
     const call::WireExtent& contents);

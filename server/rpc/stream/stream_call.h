@@ -36,8 +36,8 @@ class StreamItem {
   virtual ~StreamItem() = default;
 
   // Starts to answer the request. If `serving` is an error, this error is the
-  // response. Called once. `done` is called exactly once, as the last action,
-  // and may destroy the item.
+  // response. Run() must be called only once. The item's last action is to call
+  // `done`, which may destroy the item.
   void Run(const absl::Status& serving, absl::AnyInvocable<void()> done) {
     done_ = std::move(done);
     Begin(serving);
