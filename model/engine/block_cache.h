@@ -17,8 +17,8 @@ namespace sfmamba::engine {
 // it.
 //
 // The used and the unused blocks together never exceed 5/4 of the peak of the
-// used bytes. To keep this limit, the oldest unused blocks are unmapped. So the
-// process never takes much more memory than without a cache.
+// used bytes. To keep this limit, the oldest unused blocks are unmapped. A used
+// block has at most twice the size that the caller asked for.
 //
 // Thread-safe. All calls must take their times from the same clock.
 class BlockCache {
