@@ -175,15 +175,15 @@ class Envoy:
             process.kill()
             process.wait(PATIENCE)
         test.addCleanup(end)
-        wait_until(lambda: admin.exists() and admin.read_text(), 'Envoy opens its admin port')
-        self._admin = admin.read_text()
         started = len([one for one in replicas if one.metrics_port])
         try:
+            wait_until(lambda: admin.exists() and admin.read_text(), 'Envoy opens its admin port')
+            self._admin = admin.read_text()
             wait_until(lambda: self.stat('cluster.grpc.membership_healthy') == started
                        and self.stat('listener_manager.workers_started') == 1,
                        'Envoy finds the replicas healthy')
         except AssertionError:
-            print(self._log.read_text()[-2000:], self._page('clusters'), flush=True)
+            print(self._log.read_text()[-2000:], flush=True)
             raise
         # The page has a line such as "cleartext::127.0.0.1:40123" for each listener.
         self.address = re.search(r'^cleartext::(.*)$', self._page('listeners'), re.MULTILINE)[1]
