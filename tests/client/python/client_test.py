@@ -284,9 +284,9 @@ class Cases:
 
     def test_states_of_a_server_are_said_in_a_sentence(self):
         for answer, says in [
-                (error_info('DRAINING'), 'the server at localhost:.* is draining'),
+                (error_info('DRAINING'), 'the server at 127.0.0.1:.* is draining'),
                 (error_info('MODEL_NOT_READY', state='LOADING'),
-                 'the server at localhost:.* is loading: told so')]:
+                 'the server at 127.0.0.1:.* is loading: told so')]:
             for serving in (True, False):
                 client = self.connect(self.serve((grpc.StatusCode.UNAVAILABLE, answer),
                                                  serving=serving))
@@ -307,7 +307,7 @@ class Cases:
                                 ({'token': 'old'}, 'does not accept the token')]:
             client = self.connect(self.serve(answer), **arguments)
             self.assertRegex(str(self.failure(client.classify, b'')),
-                             f'UNAUTHENTICATED.*the server at localhost:.*{says}')
+                             f'UNAUTHENTICATED.*the server at 127.0.0.1:.*{says}')
 
     def test_a_token(self):
         client = self.connect(self.serve(named('a')), token='secret')
@@ -351,14 +351,14 @@ class Cases:
             stranger = self.connect(self.server.address, **arguments)
             error = self.failure(stranger.classify, b'')
             self.assertEqual(error.code, grpc.StatusCode.UNAVAILABLE)
-            self.assertRegex(error.message, f'the server at localhost:[^ ]*.*{says}')
+            self.assertRegex(error.message, f'the server at 127.0.0.1:[^ ]*.*{says}')
         with self.assertRaisesRegex(ValueError, 'belong together'):
             self.connect(self.server.address, private_key=b'x')
 
     def test_whom_the_certificate_is_for(self):
-        keys = certificates(self)
+        keys = certificates(self, name='DNS:localhost')
         server = self.serve(named('a'), credentials=grpc.ssl_server_credentials(
-            [(keys['server.key'], keys['server.crt'])])).replace('localhost', '127.0.0.1')
+            [(keys['server.key'], keys['server.crt'])]))
         roots = {'root_certificates': keys['root.crt']}
         stranger = self.connect(server, **roots)
         self.assertRegex(self.failure(stranger.classify, b'').message, 'is for another name')
@@ -457,9 +457,9 @@ class AsyncClientTest(Asyncio, Cases, unittest.TestCase):
         self.assertEqual([answer.labels[0] for answer in answers], [chr(n) for n in range(50)])
 
 
-def certificates(test):
-    """Makes keys and certificates of a root, of the server localhost and of a client. Returns their
-    contents by file name."""
+def certificates(test, name='IP:127.0.0.1'):
+    """Makes keys and certificates of a root, of a client and of a server with the alternative name
+    `name`. Returns their contents by file name."""
     temporary = tempfile.TemporaryDirectory()
     test.addCleanup(temporary.cleanup)
     folder = pathlib.Path(temporary.name)
@@ -470,11 +470,11 @@ def certificates(test):
     new = ['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
     openssl(*new, '-x509', '-subj', '/CN=root', '-days', '2', '-keyout', 'root.key',
             '-out', 'root.crt')
-    (folder / 'extensions').write_text('subjectAltName=DNS:localhost\n')
-    for name in ('server', 'client'):
-        openssl(*new, '-subj', f'/CN={name}', '-keyout', f'{name}.key', '-out', f'{name}.csr')
-        openssl('x509', '-req', '-in', f'{name}.csr', '-CA', 'root.crt', '-CAkey', 'root.key',
-                '-CAcreateserial', '-days', '2', '-extfile', 'extensions', '-out', f'{name}.crt')
+    (folder / 'extensions').write_text(f'subjectAltName={name}\n')
+    for peer in ('server', 'client'):
+        openssl(*new, '-subj', f'/CN={peer}', '-keyout', f'{peer}.key', '-out', f'{peer}.csr')
+        openssl('x509', '-req', '-in', f'{peer}.csr', '-CA', 'root.crt', '-CAkey', 'root.key',
+                '-CAcreateserial', '-days', '2', '-extfile', 'extensions', '-out', f'{peer}.crt')
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 

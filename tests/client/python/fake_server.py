@@ -21,12 +21,12 @@ class FakeServer:
       requests: the requests, in the order of arrival.
       metadata: the metadata of each request.
       timeouts: the timeout of each request in seconds.
-      address: 'localhost:port'.
+      address: '127.0.0.1:port'.
       release: an event for which calls wait. It is set unless a test clears it.
       came: a semaphore that each call releases.
     """
 
-    def __init__(self, *answers, credentials=None, serving=True, port=0):
+    def __init__(self, *answers, credentials=None, serving=True, host='127.0.0.1', port=0):
         self.answers = list(answers)
         self.requests, self.metadata, self.timeouts = [], [], []
         self.release = threading.Event()
@@ -39,10 +39,10 @@ class FakeServer:
             self._handlers(_SERVICE, Classify='Classify', Detect='Detect', Segment='Segment',
                            GetModel='GetModel', ListModels='ListModels'),
             self._handlers(_HEALTH, Check='HealthCheck')))
-        name = f'localhost:{port}'
+        name = f'{host}:{port}'
         port = (self._server.add_secure_port(name, credentials) if credentials
                 else self._server.add_insecure_port(name))
-        self.address = f'localhost:{port}'
+        self.address = f'127.0.0.1:{port}'
         self._server.start()
 
     def stop(self):

@@ -77,7 +77,7 @@ class ProxyTest(unittest.TestCase):
     def setUp(self):
         self.proxy = FakeProxy()
         self.addCleanup(self.proxy.stop)
-        server = FakeServer(ANSWER)
+        server = FakeServer(ANSWER, host='[::]')
         self.addCleanup(server.stop)
         self.port = server.address.rpartition(':')[2]
 

@@ -38,7 +38,7 @@ class StreamServer:
 
     Attributes:
       calls: for each call, the messages that were read from it.
-      address: 'localhost:port'.
+      address: '127.0.0.1:port'.
     """
 
     def __init__(self, *scripts, port=0):
@@ -54,7 +54,7 @@ class StreamServer:
             grpc.method_handlers_generic_handler('sfmamba.v1.VisionService',
                                                  {'StreamPredict': handler}),
             grpc.method_handlers_generic_handler('grpc.health.v1.Health', {'Watch': health})))
-        self.address = f'localhost:{self._server.add_insecure_port(f"localhost:{port}")}'
+        self.address = f'127.0.0.1:{self._server.add_insecure_port(f"127.0.0.1:{port}")}'
         self._server.start()
 
     def stop(self):
