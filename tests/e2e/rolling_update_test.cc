@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -43,17 +44,22 @@ v1::ClassifyRequest GreyRequest() {
   return request;
 }
 
-// Returns a port on which no server listens.
+// Returns a port on which no server listens. It is below the ports that Linux
+// gives to clients, so it stays free until the test uses it.
 int FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  close(fd);
-  return ntohs(address.sin_port);
+  std::random_device random;
+  while (true) {
+    const int port = std::uniform_int_distribution<>(20000, 31999)(random);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const bool bound = bind(fd, reinterpret_cast<sockaddr*>(&address),
+                            sizeof(address)) == 0;
+    close(fd);
+    if (bound) return port;
+  }
 }
 
 // Calls repeatedly on a separate thread until Stop().

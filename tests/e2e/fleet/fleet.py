@@ -3,6 +3,7 @@
 import collections
 import json
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -42,12 +43,16 @@ def wait_until(is_so, what):
 
 
 def free_port(hosts=('127.0.0.1',)):
-    """Returns a port that is free at each of the hosts."""
-    with socket.create_server((hosts[0], 0)) as free:
-        port = free.getsockname()[1]
-        for host in hosts[1:]:
-            socket.create_server((host, port)).close()
-    return port
+    """Returns a port that is free at each of the hosts. It is below the ports that Linux gives to
+    clients, so it stays free until the test uses it."""
+    while True:
+        port = random.randrange(20000, 32000)
+        try:
+            for host in hosts:
+                socket.create_server((host, port)).close()
+            return port
+        except OSError:
+            pass
 
 
 class Replica:
