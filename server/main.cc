@@ -42,9 +42,10 @@ void LetIdleThreadsSleep(char** argv) {
   if (!error) execv(self.c_str(), argv);
 }
 
-// Limits glibc's malloc arenas to two per CPU. The default is eight. Each arena
-// keeps freed memory for its own threads, so fewer arenas use less memory. The
-// environment variable MALLOC_ARENA_MAX has priority. See mallopt(3).
+// Limits glibc's malloc arenas to two per CPU. The default is eight per CPU.
+// Each arena keeps freed memory for its own threads, so fewer arenas use less
+// memory. If the environment variable MALLOC_ARENA_MAX is set, its value
+// applies instead. See mallopt(3).
 void LimitMallocPools() {
   if (getenv("MALLOC_ARENA_MAX")) return;
   mallopt(M_ARENA_MAX, 2 * UsableProcessors());

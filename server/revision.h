@@ -4,9 +4,10 @@
 namespace sfmamba::server {
 
 // Returns the commit of the build, with "-dirty" appended if files had
-// uncommitted changes. Returns "unknown" if git was not available. The function
-// is the only one in its source file, so after a new commit only this file is
-// compiled again.
+// uncommitted changes. Returns "unknown" if git was not available.
+//
+// revision.cc contains only this function. After a new commit, only revision.cc
+// is compiled again.
 const char* BuildRevision();
 
 }  // namespace sfmamba::server

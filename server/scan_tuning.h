@@ -10,9 +10,11 @@
 
 namespace sfmamba::server {
 
-// Returns the options of the scan tuner, which measures the fastest way to run
-// a model's scans on a GPU. The tuner reports to `log`, which must outlive the
-// tuner. If `config` is deterministic, the tuner measures nothing.
+// Returns the options of the scan tuner. For each scan (the recurrence in a
+// Mamba layer) of a model, the tuner measures several ways to run it on a GPU
+// and finds the fastest. The tuner reports to `log`, which must outlive the
+// tuner. If the setting `deterministic` in `config` is true, the tuner measures
+// nothing.
 model::ScanTuner::Options ScanTunerOptions(const v1::ServerConfig& config,
                                            observability::Logger* log);
 

@@ -25,8 +25,9 @@ constexpr const char* kServiceNames[] = {"", kVisionService, kKserveService};
 // The maximum number of answers that wait to be encoded by the finish pool.
 // Further answers are refused.
 constexpr int kMaxAnswersQueued = 4096;
-// This value means that the bytes of waiting work are not limited. The memory
-// budget already limits these bytes.
+// Used as the limit of bytes of a QueueRoom. The QueueRoom then limits only the
+// number of images. A limit of bytes is not needed there, because the memory
+// budget (memory_) already limits the bytes of all images and answers.
 constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();
 // The maximum number of clients in a ClientSet. The set prevents repeated log
 // lines for the same client. If the set is full, it is cleared. A client may
@@ -50,10 +51,11 @@ FairPool::Options PoolOptions(const char* name,
 }
 
 // Returns the options of the finish pool, which encodes answers. A large answer
-// is encoded in several pieces. `round` is shorter than the time for one such
-// piece, so that the queue can run a small answer before the next piece (see
-// FairQueue). A small answer therefore waits for at most one piece of a large
-// answer.
+// is encoded in pieces of a few milliseconds. The pool runs the pieces in
+// rounds, see FairQueue. If several pieces of a large answer were in one round,
+// a small answer might have to wait for all of them. The rounds of this pool
+// are therefore short, so that one round usually contains at most one of the
+// pieces. A small answer then usually waits for at most one such piece.
 FairPool::Options FinishOptions(const Server::Options& options) {
   FairPool::Options result = PoolOptions("finish", options);
   result.round = absl::Milliseconds(1);
@@ -202,8 +204,8 @@ absl::Status Server::LoadModels(const std::function<bool()>& stop) {
     if (draining_.load()) return;
     health_.SetServing(version.health_name(),
                        repository_.IsServing(version.id()));
-    // Checks again, because Shutdown() may have set draining_ after the first
-    // check.
+    // Checks draining_ a second time. Shutdown() may have set draining_ after
+    // the check above, and health must then be NOT_SERVING.
     if (draining_.load()) health_.SetServing(version.health_name(), false);
   };
   const absl::Status status =
@@ -268,8 +270,10 @@ void Server::LogLostGpus(const std::string& model,
                          const batching::Executor& executor) {
   auto& [known, device] = devices_[model];
   const std::string now = executor.device();
-  // A GPU was lost only if the device of the same executor has changed. A
-  // reloaded model has a new executor, which may use another device.
+  // executor.device() changes when a GPU is lost. It may also differ after the
+  // model was reloaded, because the new executor may use another device. A
+  // different device() therefore means a lost GPU only if the model has the
+  // same executor as at the last check.
   if (known == &executor && device != now) {
     log_.Warning(observability::LogModule::kModels,
                  "a GPU has failed: its batches run on the others",
@@ -294,10 +298,11 @@ bool Server::Shutdown() {
   const absl::Duration timeout = base::FromProto(config_.drain_timeout());
   const absl::Time start = base::SteadyNow();
   if (admin_grpc_ != nullptr) admin_grpc_->Shutdown(absl::ZeroDuration());
-  // Sends GOAWAY immediately. gRPC 1.51 cancels each call that a client sends
-  // before the client has read the GOAWAY. The server cannot avoid this. A
-  // pause before the GOAWAY, in which calls are refused, would not reduce the
-  // number of cancelled calls.
+  // Sends GOAWAY immediately. gRPC 1.51 cancels each call that arrives after
+  // the server has sent the GOAWAY. A client may still send such a call until
+  // it has read the GOAWAY. The server cannot avoid this. A pause before the
+  // GOAWAY, in which calls are refused, would not reduce the number of
+  // cancelled calls.
   if (grpc_ != nullptr) grpc_->Shutdown(timeout);
   bool clean = base::SteadyNow() < start + timeout;
   // HTTP/1.1 has no GOAWAY. The server therefore refuses HTTP requests for a

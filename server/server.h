@@ -75,8 +75,8 @@ class Server {
   // Opens the ports for metrics, health and administration, and finds the
   // models. The models are then LOADING. Every health service except "liveness"
   // is NOT_SERVING. Returns UNAVAILABLE with host and port if a port cannot be
-  // bound. Returns INVALID_ARGUMENT with the file or setting if the tokens or
-  // certificates cannot be used.
+  // bound. Returns INVALID_ARGUMENT if the trusted proxies, tokens or
+  // certificates cannot be used. The error names the setting.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const Options& options, observability::Logger* log);
   // Cancels all calls that are still running, for example if Shutdown() was not
@@ -132,7 +132,8 @@ class Server {
  private:
   Server(const Options& options, observability::Logger* log);
 
-  // Opens the first ports and finds the models. Called only by Start().
+  // Does the work of Start() after the constructor: opens the ports for
+  // metrics, health and administration, and finds the models.
   absl::Status Open();
   // Returns UNAVAILABLE if a port for requests is in use.
   absl::Status CheckPorts() const;
@@ -163,8 +164,9 @@ class Server {
 
   void DeviceFailed(const absl::Status& status);
   // Returns the longest backlog of all models. The backlog of a model is the
-  // expected time until the model has processed all its waiting images. An
-  // image may wait for a shorter time, because clients take turns.
+  // expected time until the model has processed all images that wait now. A new
+  // image may wait for less time than the backlog, because clients take turns.
+  // The image then runs before some of the waiting images of other clients.
   absl::Duration Backlog() const;
   // Returns false if a batch of any model hangs or a model's device has failed.
   bool IsAlive() const;

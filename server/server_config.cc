@@ -25,8 +25,9 @@ namespace {
 constexpr size_t kMaxConfigBytes = 1 << 20;
 // The minimum memory budget as a multiple of the maximum message size.
 constexpr int64_t kMessagesOfBudget = 8;
-// The minimum and the maximum of the default memory budget, in bytes. If
-// max_message_bytes is large, the budget may exceed the maximum.
+// The default memory budget is at least kLeastMemory and at most kMostMemory,
+// in bytes. It is larger than kMostMemory only if the user has set a
+// max_message_bytes of more than kMostMemory / kMessagesOfBudget.
 constexpr int64_t kLeastMemory = int64_t{64} << 20;
 constexpr int64_t kMostMemory = int64_t{4} << 30;
 // The default budget in bytes if the process's memory limit is unknown.
@@ -98,12 +99,14 @@ absl::Status CheckTls(const v1::ServerConfig& c) {
   return absl::OkStatus();
 }
 
-// Returns the default memory budget in bytes. The default is half of the
-// process's memory limit, but at most three quarters of the remaining memory.
-// The remaining memory is the limit minus the memory of the program, the memory
-// of the models and a reserve of 1/16 of the limit. Batches use the last
-// quarter of the remaining memory. The default is at least kLeastMemory and at
-// most kMostMemory. If the limit is unknown, returns kSomeMemory.
+// Returns the default memory budget in bytes. If the process's memory limit is
+// unknown, returns kSomeMemory. Otherwise computes the budget in these steps:
+// 1. The budget is half of the limit.
+// 2. If the budget exceeds 3/4 of the remaining memory, it is reduced to this
+//    amount. The remaining memory is the limit minus the memory of the program,
+//    the memory of the models and a reserve of 1/16 of the limit. Batches use
+//    the other quarter of the remaining memory.
+// 3. The result is clamped to the range from kLeastMemory to kMostMemory.
 int64_t DefaultBudget(const ProcessMemory& memory) {
   if (memory.limit == 0) return kSomeMemory;
   const int64_t left =
@@ -160,9 +163,9 @@ ProcessMemory ThisProcessMemory() { return {observability::MemoryLimit(), 0}; }
 
 absl::Status CheckMemory(const ProcessMemory& memory, bool default_budget,
                          const v1::ServerConfig& config) {
-  // The memory of the models is only an estimate. If the user has set the
-  // budget, the estimate is therefore ignored, and only the budget must fit
-  // into the limit.
+  // The memory of the program and the models is only estimated. A budget that
+  // the user has set must not be refused because of an estimate. Such a budget
+  // is therefore compared with the limit without adding the estimate.
   const int64_t others = default_budget ? kProgram + memory.models : 0;
   const int64_t needed = config.memory_budget_bytes() + others;
   if (memory.limit == 0 || needed <= memory.limit) return absl::OkStatus();

@@ -142,9 +142,11 @@ void WatchSignals(const sigset_t& signals, std::shared_ptr<EndRequest> end) {
   }).detach();
 }
 
-// Ends the process if a shutdown takes longer than the sum of drain_delay,
-// drain_timeout and kEndingTime. A shutdown may take longer, because a model
-// load or a batch cannot be interrupted. The destructor cancels this timer.
+// Limits the time of a shutdown. A timer starts when the server is asked to
+// end. The timer runs for the sum of drain_delay, drain_timeout and
+// kEndingTime, then ends the process. The server may need more time, because a
+// model load or a batch cannot be interrupted. The destructor cancels the
+// timer.
 class EndAfterDrain {
  public:
   // `log` must outlive this object.
@@ -174,10 +176,16 @@ class EndAfterDrain {
   std::thread thread_;
 };
 
-// Returns the function that loads models. If there are GPUs, the function
-// measures on the first of `gpus` how to run the model's scans fastest. Then it
-// loads the model on all GPUs. If there are no GPUs, the function loads the
-// model for the CPU.
+// Returns the function that loads a model. If there are no GPUs, the function
+// loads the model for the CPU. If there are GPUs, the function loads the model
+// on all of them.
+//
+// Before a load on GPUs, the function chooses how each scan of the model will
+// run. A scan is the recurrent operation of a Mamba layer. A way to run a scan
+// is called a plan. The fold table contains the plans that were the fastest in
+// measurements. If a scan has no entry in this table, the function measures the
+// scan on the first of `gpus`, unless the configuration forbids measurements
+// (see ScanTunerOptions()).
 absl::StatusOr<repository::ModelRepository::Load> MakeLoad(
     const v1::ServerConfig& config, const std::vector<int>& gpus,
     const Engine& engine, observability::Logger* log) {
@@ -295,9 +303,9 @@ int Tune(const v1::ServerConfig& config, const std::vector<int>& gpus,
   return kClean;
 }
 
-// Writes a golden file for each version that the server would serve. The file
-// contains images and the model's results for these images. Returns an exit
-// code.
+// Writes a golden file for each model version that a server with this
+// configuration would load at startup. The file contains images and the model's
+// results for these images. Returns an exit code.
 int WriteGolden(const v1::ServerConfig& config, const std::vector<int>& gpus,
                 const Engine& engine, observability::Logger* log) {
   absl::StatusOr<repository::ModelRepository::Load> load =
@@ -333,11 +341,12 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   // A write beyond the limit of `ulimit -f` sends SIGXFSZ, which would end the
   // process. If the signal is ignored, the write returns an error.
   signal(SIGXFSZ, SIG_IGN);
-  // Turns off the deadlock detection of Debian's Abseil. With this detection,
-  // each lock operation would also take a global lock.
+  // Turns off the deadlock detection of Debian's Abseil. The detection would
+  // take a global lock in each lock operation.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  // Removes the proxies from the environment, because gRPC would use them to
-  // send spans to the collector.
+  // The server sends spans to the collector by gRPC, and must connect to the
+  // collector directly. If one of these variables were set, gRPC would connect
+  // through the proxy that the variable names.
   for (const char* proxy : {"grpc_proxy", "https_proxy", "http_proxy"}) {
     unsetenv(proxy);
   }
@@ -376,7 +385,7 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
     return kClean;
   }
   // Blocks the signals before the first thread starts, because threads inherit
-  // the mask. Before this line, a signal ends the process, for example while
+  // the signal mask. Until then, a signal ends the process, for example while
   // the process reads its configuration from a pipe.
   sigset_t signals;
   sigemptyset(&signals);
@@ -394,7 +403,9 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   auto end = std::make_shared<EndRequest>();
   std::optional<EndAfterDrain> limit;
   if (line.command.tune()) {
-    // During tuning, a signal ends the process immediately.
+    // The flag --tune means that the process only measures the models' scans
+    // and does not serve. A signal then ends the process immediately, because
+    // no server must be drained.
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   } else {
     WatchSignals(signals, end);

@@ -15,8 +15,8 @@
 
 namespace sfmamba::server {
 
-// The functions that the server's command needs from the model layer. Tests
-// replace these functions to inject faults.
+// The functions of the model layer that ServerMain() needs. Tests replace these
+// functions to inject faults.
 struct Engine {
   observability::BuildInfo build;
   // Returns an error if an environment variable that the model layer reads has
@@ -46,8 +46,9 @@ struct Engine {
   std::function<void()> release_memory = [] {};
 };
 
-// Runs the server's command. Converts flags to options and calls Shutdown()
-// after a signal. Returns one of these exit codes:
+// Runs the program sfmamba_server. Converts its flags to options, starts the
+// server and calls Shutdown() after a signal. Some flags, such as --tune, do
+// another job instead of serving. Returns one of these exit codes:
 //   0        stopped normally
 //   1        internal error
 //   2        wrong flag or configuration

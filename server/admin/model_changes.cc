@@ -57,8 +57,9 @@ repository::ModelRepository::Done ModelChanges::Logged(const std::string& who,
                                                        absl::string_view action,
                                                        absl::string_view name,
                                                        Done done) const {
-  // The lambda captures the log instead of `this`, because a load may end after
-  // this object is destroyed.
+  // The callback must not capture `this`, because a load may end after this
+  // object is destroyed. The logger outlives this object. The member log_ is a
+  // reference, so `&log_` is the address of the logger itself.
   return [log = &log_, who, action = std::string(action),
           name = std::string(name.substr(0, kMaxNameShown)),
           done = std::move(done)](const absl::Status& status) {

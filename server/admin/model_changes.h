@@ -70,22 +70,27 @@ class ModelChanges {
   // Load() loads and Unload() unloads a model or a version. `name` is its name
   // (see Target). `field` is the field of the request that contains `name`.
   // `done` receives the result. If the caller disconnects, a load ends with
-  // CANCELLED.
+  // CANCELLED. An unload continues in this case.
+  //
+  // If `batching` has a value, the fields that are set in `batching` replace
+  // the batching fields of the version's config.textproto. They stay in effect
+  // until the version is loaded again.
   void Load(const std::string& who, absl::string_view name,
             absl::string_view field, std::optional<v1::Batching> batching,
             Done done);
   void Unload(const std::string& who, absl::string_view name,
               absl::string_view field, Done done);
 
-  // Makes the label `label` of a model select `version`. Removes the label if
-  // `version` is 0. `model` is the name of the model without a version (see
-  // Target). If `model` is malformed, the error names the field "model".
+  // Moves the label `label` of a model to the version `version`. The label then
+  // selects this version. Removes the label if `version` is 0. `model` is the
+  // name of the model without a version (see Target). If `model` is malformed,
+  // the error names the field "model".
   absl::Status SetLabel(const std::string& who, absl::string_view model,
                         const std::string& label, int64_t version);
 
   // Logs a change that is not made through this object, or a change that failed
   // before it began. `action` is the kind of change, such as "settings" or
-  // "load".
+  // "load". `what` is the object of the change, such as a model's name.
   void Log(const std::string& who, absl::string_view action,
            absl::string_view what, const absl::Status& status) const;
 

@@ -50,7 +50,8 @@ absl::Status RuntimeSettings::Update(
 
 absl::Status RuntimeSettings::AddChanges(
     const v1::QueueLimits& limits, std::vector<QueueChange>* changes) const {
-  // The proto message Batching declares the valid ranges of these limits.
+  // Copies the limits into a Batching only to check them, because this proto
+  // message declares the valid ranges of the limits.
   v1::Batching batching;
   batching.set_max_queue_items(limits.max_queue_items());
   batching.set_max_queue_bytes(limits.max_queue_bytes());
@@ -72,9 +73,9 @@ absl::Status RuntimeSettings::AddChanges(
     changes->push_back({*std::move(loaded), limits});
     any = true;
   }
-  // If none of the versions that `limits` names is loaded, returns the error of
-  // the version that Find() has returned. The error says why this version is
-  // not loaded.
+  // `limits` names either one version or a whole model. If no version with this
+  // name is loaded, returns the error of `*found`, which is the version that
+  // Find() selected for the name. The error says why `*found` is not ready.
   return any ? absl::OkStatus() : (*found)->Loaded().status();
 }
 

@@ -46,8 +46,9 @@ class RuntimeSettings {
     v1::QueueLimits limits;
   };
 
-  // Appends one change for each loaded version of the model that `limits`
-  // names.
+  // Appends changes for the model or version that `limits` names. For a model,
+  // appends one change for each loaded version. If no version is loaded,
+  // returns an error.
   absl::Status AddChanges(const v1::QueueLimits& limits,
                           std::vector<QueueChange>* changes) const;
 

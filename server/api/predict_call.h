@@ -16,23 +16,25 @@ namespace sfmamba::api {
 // until the response is sent, because `prediction_` reserves the memory of the
 // call until then.
 //
-// `Codec` converts the request and the response. A Codec implements
-// ResponseWriter except Done() and ReleaseRequest(). A Codec also has these
-// members:
+// `Codec` converts the client's request to a PredictionRequest, and the results
+// of the prediction to the client's response. A Codec implements ResponseWriter
+// except Done() and ReleaseRequest(). A Codec also has these members:
 //
 //   Codec(const TransportEnvironment& environment, call::Call* call);
 //   // Returns the pictures of the request.
 //   call::Pictures& pictures();
 //   // Returns OK, or the error with which the call must end.
 //   absl::Status status() const;
-//   // Converts the request. PredictCall then sets the request's method,
-//   // call and message_bytes.
+//   // Converts the client's request to a PredictionRequest. PredictCall then
+//   // sets the members `method`, `call` and `message_bytes`.
 //   PredictionRequest Translate();
-//   // Returns the error for the client, for example with other field names.
+//   // Converts an error of the prediction to the error for the client. For
+//   // example, replaces the name of a field with the field's name in the
+//   // client's request.
 //   absl::Status Worded(status) const;
-//   // Returns the response without the results, which call->results() has
-//   // already encoded. PredictCall calls this method last, and only if
-//   // there is no error.
+//   // Returns the response. If the codec has encoded results through
+//   // call->results(), the response does not contain these results.
+//   // PredictCall calls this method last, and only if there is no error.
 //   Response TakeResponse();
 template <typename Codec>
 class PredictCall final

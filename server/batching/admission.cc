@@ -5,13 +5,23 @@
 namespace sfmamba::batching {
 namespace {
 
-// The predicted end of a request includes a margin of at least 1 / kErrorOfWait
-// of the predicted wait. Real waits rarely exceed the prediction by more.
+// The predicted end of a request includes a margin, because the real wait for a
+// batch may be longer than the predicted wait. The margin is at least the
+// predicted wait divided by kErrorOfWait. The real wait rarely exceeds the
+// predicted wait by more than this margin.
 constexpr int kErrorOfWait = 32;
 
-// Returns the device time of all work that runs before a new task of class
-// `priority`. `earlier` is the device time of earlier tasks of this class. Work
-// of other classes counts at most in proportion to kPriorityShares.
+// Predicts the device time of all work that runs before a new task of class
+// `priority`. `earlier` is the device time of earlier tasks of this class, and
+// `work.earlier` is ignored.
+//
+// While the earlier tasks run, the classes get device time in the ratio of
+// kPriorityShares. The other classes may therefore run only a part of their
+// waiting work before the new task. The result includes this much work:
+// - Higher classes: at most `earlier` * (sum of the shares of all higher
+//   classes) / (share of `priority`).
+// - Lower classes: at most `earlier` * (sum of the shares of all lower classes)
+//   / (share of `priority`).
 absl::Duration Before(const WorkAhead& work, absl::Duration earlier,
                       server::Priority priority) {
   const double own = server::kPriorityShares[static_cast<int>(priority)];
@@ -52,9 +62,9 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
                                     absl::Time now) {
   const BatchCurve& curve = *state.curve;
   const int best = curve.best_size();
-  // The number of full batches that run before the batch of the request's last
-  // image.
   const int last = state.mates + request.images;
+  // The number of full batches that run before the batch with the request's
+  // last image.
   const int full = (last - 1) / best;
   // Returns `work` plus the time that the batches of `work` wait for other
   // models. Assumes that `work` consists of full batches and that each batch
@@ -73,7 +83,8 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
   estimate.start =
       std::max(now + request.decode,
                WhenDone(state.busy_until, state.slots, before, now));
-  // Other images join the request's last batch until the batch leaves.
+  // Other images can join the request's last batch until this batch starts.
+  // They are images that wait now, and images that arrive before the start.
   double images = last - full * best + state.others;
   if (state.gap < absl::InfiniteDuration()) {
     images += absl::FDivDuration(estimate.start - now,

@@ -16,7 +16,8 @@ namespace sfmamba::batching {
 // A request to admit images to a queue, before the images are decoded.
 struct AdmissionRequest {
   // The batch key (padded image size and type) of the request's largest images.
-  // The batch of these images ends last.
+  // The prediction assumes that the images in `others` run first, so that the
+  // request ends with the batch of its largest images.
   BatchKey key;
   int images = 1;  // The number of images with `key`, at least 1.
   // The number of images with each of the other batch keys in the request.
@@ -25,7 +26,8 @@ struct AdmissionRequest {
   // no limit per client applies.
   absl::string_view client;
   server::Priority priority = server::Priority::kNormal;
-  // The caller's deadline, or InfiniteFuture() if the caller sent none.
+  // The time by which the answer must have been sent, or InfiniteFuture() if
+  // admission does not check a deadline.
   absl::Time deadline = absl::InfiniteFuture();
   // The time by which the request's images must be in a batch.
   absl::Time start_by = absl::InfiniteFuture();
@@ -53,17 +55,18 @@ struct AdmissionRequest {
 struct AdmissionEstimate {
   // The time when the batch with the request's last image starts.
   absl::Time start;
-  // The predicted end of the request. It includes a margin, so that 95 % of
-  // requests end earlier.
+  // The predicted end of the request. It includes a margin, so that about 95 %
+  // of requests end earlier.
   absl::Time finish;
   // The time that the queue needs for this request's images, without the time
   // for other images of the model.
   absl::Duration work;
-  // The time when all images of the client will be done, including the images
-  // of this request. Assumes that clients take turns.
+  // The time when all admitted images of the client will be done, including the
+  // images of this request. Assumes that clients take turns.
   absl::Time drained;
-  // The time when the request would end if no other work had been admitted
-  // before.
+  // The time when the images of this request would be done if no other image
+  // waited or ran. In contrast, `drained` includes the time for images that
+  // were admitted earlier.
   absl::Time drained_alone;
 
   bool IsInTime(const AdmissionRequest& request) const {
@@ -80,22 +83,27 @@ struct WorkAhead {
 
 // The state of a queue and its devices when a request asks for admission. In
 // the comments below, the request's key is the batch key of its largest images.
+// A task is one image of any request in the queue.
 struct AdmissionState {
-  // The work that runs before the request's images. It includes the request's
-  // images with other batch keys. It excludes earlier tasks of the request's
-  // key and priority class, because `mates` counts these tasks.
+  // The work that runs before the request's largest images. The request's own
+  // images with other batch keys are included. Earlier tasks of the request's
+  // key and priority class are left out, because they are counted in `mates`.
   WorkAhead work;
-  // The work that runs before all images of the request's client are done. It
-  // includes the request's images with other batch keys. It excludes the
-  // request's images with the request's key and all images that are being
-  // decoded, because EstimateAdmission() adds these images.
+  // The work that runs until the last image of the request's client is done. It
+  // includes the client's waiting images and the request's images with other
+  // batch keys. Two kinds of images are not included: the request's largest
+  // images, and the images that are being decoded. EstimateAdmission() adds the
+  // time for both kinds.
   WorkAhead drain;
   // The device time for the request's images with other batch keys.
   absl::Duration own_others;
-  // The number of tasks of the request's key that run before the request's
-  // images. It includes images that are being decoded.
+  // The expected number of tasks of the request's key and priority class that
+  // run before the request's largest images. Images that are being decoded are
+  // counted too.
   int mates = 0;
-  // The number of all other tasks that could join the request's batch.
+  // The number of waiting tasks of the request's key that `mates` does not
+  // count. Such tasks could join the request's batch, for example tasks of
+  // other priority classes.
   int others = 0;
   // The number of images in `mates` that are being decoded.
   int decoding = 0;
@@ -112,10 +120,14 @@ struct AdmissionState {
   int slots = 1;  // The number of batches that run concurrently.
 };
 
-// Predicts the times of a request. Work of other priority classes delays the
-// request at most in proportion to server::kPriorityShares. For example, HIGH
-// work delays a NORMAL request by at most 8/3 of the time for earlier NORMAL
-// work.
+// Predicts the times of a request. Work of higher priority classes delays the
+// request only up to a limit. The limit is the time for earlier work of the
+// request's class, multiplied by (sum of the shares of all higher classes) /
+// (share of the request's class). Work of lower classes has its own limit,
+// which is computed from the shares of all lower classes. The shares are in
+// server::kPriorityShares. For example, the shares of HIGH and NORMAL are 8 and
+// 3. HIGH work then delays a NORMAL request by at most 8/3 of the time for
+// earlier NORMAL work.
 AdmissionEstimate EstimateAdmission(const AdmissionState& state,
                                     const AdmissionRequest& request,
                                     absl::Time now);

@@ -24,14 +24,18 @@ constexpr double kP95Deviations = 2.06;
 // Batches of an efficient size run more images per second than batches of the
 // next smaller efficient size, by at least this fraction.
 constexpr double kBetter = 0.02;
-// An estimate is fresh for kFresh or for kFreshBatches times the duration of
-// the last batch, whichever is longer.
+// The estimates of a curve are fresh for some time after a batch has run or was
+// measured. This time is the longer of two durations. The first is kFresh. The
+// second is kFreshBatches times the estimated duration of the last batch.
 constexpr absl::Duration kFresh = absl::Seconds(1);
 constexpr int kFreshBatches = 3;
 // An estimate is old if its size has not run for this long.
 constexpr absl::Duration kOld = absl::Seconds(5);
-// An estimate is dropped after kFresh if its size was never measured and ran in
-// fewer batches than this. So few batches may all have been slow by accident.
+// A small number of batches may all have been slow by accident. The estimate of
+// a size is therefore dropped if all of these conditions hold:
+// - Fewer than kFewBatches batches of the size have run.
+// - The last of these batches ended more than kFresh ago.
+// - Set() was never called for the size.
 constexpr int kFewBatches = 3;
 
 struct Block {

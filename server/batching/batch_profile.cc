@@ -6,8 +6,8 @@ namespace sfmamba::batching {
 namespace {
 
 // The maximum number of batch keys that have a curve. Without this limit, the
-// number could grow forever, because images of a dense model may have any size
-// and each size has its own batch key.
+// number could grow forever. The reason is that a detector or segmenter accepts
+// images of any size, and each padded size has its own batch key.
 constexpr size_t kMaxKeys = 1024;
 
 }  // namespace

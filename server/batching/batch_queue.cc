@@ -13,21 +13,25 @@ using TaskId = WaitingTasks::TaskId;
 // The minimum device time charged for a batch.
 constexpr absl::Duration kLeastCost = absl::Microseconds(1);
 
-// Tasks of lower priority classes may join a batch only if the batch then takes
-// at most this many times as long as without these tasks.
+// If tasks of lower priority classes join a batch, the predicted duration of
+// the batch may increase at most by this factor.
 constexpr int kMostDelay = 2;
 
-// A trial is a batch that is larger than the best known size. The additional
-// time of all trials may be at most this fraction of the other batches' time.
+// A trial is a batch that is larger than the estimates recommend. The extra
+// time of a trial is its duration minus the time for the same images in batches
+// of the best size (BatchCurve::best_size()). In the long run, the extra time
+// of all trials is at most this fraction of the time of all other batches.
 constexpr double kTrialShare = 0.01;
 
 // The weight of the newest batch in the moving average turn_wait_.
 constexpr double kTurnWaitRate = 0.2;
 
 // Returns true if a busy queue should reduce a batch from `images` to `fewer`
-// images. The smaller batch keeps `saved` images in time. The remaining images
-// need another batch, which costs additional time. Reducing is worthwhile if
-// the device could run at most `saved` images in the additional time.
+// images. In the smaller batch, `saved` images meet deadlines that they would
+// miss in the larger batch. The remaining images need a second batch. The two
+// batches together take longer than the larger batch. In this extra time, the
+// device could run N other images in batches of the best size. Returns true if
+// N is at most `saved`.
 bool PaysToCut(const BatchCurve& curve, int images, int fewer, int saved) {
   const absl::Duration cost =
       curve.Median(fewer) + curve.Median(images - fewer) - curve.Median(images);
@@ -36,8 +40,8 @@ bool PaysToCut(const BatchCurve& curve, int images, int fewer, int saved) {
 }
 
 // Returns how many images a batch of priority class `first` should have. The
-// result is `images`, or less if tasks of lower classes would lengthen the
-// batch too much. See kMostDelay.
+// result is `images`, or less if tasks of classes lower than `first` would
+// lengthen the batch too much. See kMostDelay.
 int CountWithMates(const KeyTasks& waiting, const BatchCurve& curve,
                    server::Priority first, int images) {
   int own = 0;
@@ -302,9 +306,10 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
     while (fewer > 0 && earliest < end(fewer)) --fewer;
     // In a smaller batch, more images meet their deadlines. But the smaller
     // batch takes more device time per image, and other tasks wait longer. The
-    // batch is reduced only if no other client and no other task with the batch
-    // key waits. In addition, the device must have time to spare, or enough
-    // images must then meet their deadlines.
+    // batch is therefore reduced only if both conditions hold:
+    // - No other client waits for the device, and no other task with this batch
+    //   key waits.
+    // - The queue is not busy (see IsBusy()), or PaysToCut() returns true.
     const bool may_cut =
         earliest < absl::InfiniteFuture() && fewer > 0 &&
         waiting.size() == count &&

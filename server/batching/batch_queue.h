@@ -34,9 +34,16 @@ struct BatchOptions : ScheduleOptions {
   // images may then wait until their deadline has passed.
   int max_queue_items = 1024;
   int64_t max_queue_bytes = 512 << 20;
-  // A single client may use at most this fraction of the queue and of the time
-  // before a deadline. The value is from 0.5 to 1. The remaining part stays
-  // free for other clients. See server::ClientShares.
+  // Limits how much a single client may use, so that a part stays free for
+  // other clients. The value is from 0.5 to 1, and 1 means no limit. There are
+  // two limits:
+  // - The client's images may fill at most this fraction of the queue.
+  // - If other clients send requests too, the device time for the client's
+  //   images is also limited. A new request of the client is refused if all
+  //   waiting images of the client, including the new images, would need too
+  //   much device time. They may need at most this fraction of the time until
+  //   the deadline of the new request.
+  // For details, see server::ClientShares and Executor::Admit().
   double client_share = 1;
   // The name of the model. Queues with the same name, for example of several
   // versions, count as one model when clients take turns on the device. A queue
@@ -73,8 +80,8 @@ struct KeyProfile {
 //
 // The queue learns how long batches take. The queue drops a task that would end
 // too late even if it ran now. Running such a task would only delay other
-// tasks. If no other client waits for the device, the queue runs a smaller
-// batch to keep urgent tasks in time.
+// tasks. If no other client waits for the device, the queue may run a smaller
+// batch, so that urgent tasks meet their deadlines.
 //
 // The queue has no clock and no thread. Callers pass the time, which must never
 // decrease. Thread-compatible.
@@ -94,12 +101,15 @@ class BatchQueue {
   std::vector<BatchTask> TakeDropped(absl::Time now);
 
   // Removes expired and cancelled tasks like TakeDropped(). Then removes the
-  // tasks of the next batch if a batch is due at `now`. Returns nullopt if no
-  // task left the queue. Batch::tasks is empty if no batch is due or all due
-  // tasks were dropped. If Batch::tasks is not empty, the caller must run the
-  // batch and then call Ran(). PopBatch() may be called only while fewer than
-  // `slots` batches run. `waited` is how long the batch waited for other
-  // models. `device` is the device of the batch, or null for the first device.
+  // tasks of the next batch if a batch is due at `now`. `device` is the device
+  // that will run the batch. If `device` is null, the batch will run on the
+  // first device. `waited` is how long the batch waited for other models.
+  //
+  // Returns nullopt if this call removed no task from the queue. Otherwise
+  // returns the removed tasks. Batch::tasks is empty if no batch is due or all
+  // due tasks were dropped. If Batch::tasks is not empty, the caller must run
+  // the batch and then call Ran(). PopBatch() may be called only while fewer
+  // than `slots` batches run.
   std::optional<Batch> PopBatch(absl::Time now,
                                 absl::Duration waited = absl::ZeroDuration(),
                                 const DeviceTurns::Member* device = nullptr);
@@ -132,7 +142,8 @@ class BatchQueue {
   // has priority class kNormal and the batch key of the last batch.
   absl::Duration Wait(absl::Time now) const;
   // Returns the number of clients with waiting images in any queue on this
-  // queue's first device.
+  // queue's first device. A client that waits in two priority classes counts
+  // twice.
   int active_clients() const;
   // Returns the expected time that all slots together need for all waiting
   // tasks.
@@ -201,10 +212,10 @@ class BatchQueue {
   // of the tasks `ids`, which must still be waiting. Returns the charge.
   BatchCharge Charge(const DeviceTurns::Member& device,
                      const std::vector<WaitingTasks::TaskId>& ids) const;
-  // Returns the additional time of a trial, which is a batch that is larger
-  // than the best known size. The additional time is `took`, the trial's
-  // duration, minus the time for the trial's images in batches of the best
-  // size. Never negative.
+  // Returns the extra device time of a trial, which is a batch that is larger
+  // than the estimates recommend. `took` is the trial's duration. The result is
+  // `took` minus the time that the same images need in batches of the best
+  // size, or zero if this difference is negative.
   absl::Duration TrialCost(const Running& trial, absl::Duration took) const;
   // Returns true if tasks arrive so fast that full batches of them need most of
   // the slots' time.
@@ -212,26 +223,31 @@ class BatchQueue {
   // Returns true if a task with the batch key `key` waits or runs. The batch of
   // this task will then correct the estimates of the key.
   bool IsUsed(const BatchKey& key) const;
-  // Returns by how much the number of waiting clients exceeds its recent
-  // average, or 0 if it does not. This is the expected number of further
-  // clients that will soon arrive.
+  // Returns how many further clients are expected to arrive soon. If more
+  // clients wait now than in the recent average, the number of clients is
+  // rising. It is then assumed to rise again by the same amount, so the result
+  // is the current number minus the average. Otherwise the result is 0.
   double NewClients(absl::Time now) const;
   // Returns the recent average number of waiting clients. `clients` is the
   // number of clients that wait at `now`.
   double UsualClients(absl::Time now, int clients) const;
-  // The result of TurnsOf(). It counts the tasks of one WaitingTasks::Line that
-  // run before a request.
+  // The result of TurnsOf(). It contains two predicted numbers of tasks in one
+  // WaitingTasks::Line. Both may include tasks that other clients are expected
+  // to send soon.
   struct Turns {
     // The number of tasks that run before the request's images.
     int earlier = 0;
-    // The number of tasks that run before the last image of the client.
+    // The number of tasks that run until all admitted images of the request's
+    // client are done. The client's waiting tasks are included. The request's
+    // own images and images that are being decoded are not included.
     int all = 0;
   };
-  // Returns how many tasks of `line` run before the request. `limit` is the
+  // Predicts how many tasks of `line` run before the request's images, and how
+  // many run until all images of the request's client are done. `limit` is the
   // urgency of the request's images. If these images join a batch of earlier
-  // tasks, `limit` may be the urgency of this batch. `new_clients` is the
-  // result of NewClients(). If `is_busy` is true, other clients are expected to
-  // send more tasks before the request runs.
+  // tasks, `limit` may be the urgency of the first task of this batch.
+  // `new_clients` is the result of NewClients(). If `is_busy` is true, other
+  // clients are expected to send more tasks before the request runs.
   Turns TurnsOf(const WaitingTasks::Line& line, const BatchCurve& curve,
                 const AdmissionRequest& request, const Urgency& limit,
                 double new_clients, bool is_busy) const;
@@ -247,13 +263,14 @@ class BatchQueue {
   std::map<uint64_t, Running> running_;  // Maps batch numbers to batches.
   // The average wait of a batch, see AdmissionState::turn_wait.
   absl::Duration turn_wait_;
-  // The additional device time of past trials, minus a small part of the time
-  // of other batches. A trial starts only if this debt is zero. See TrialCost()
-  // and kTrialShare in batch_queue.cc.
+  // The extra device time of past trials (see TrialCost()), minus a small part
+  // of the time of other batches (see kTrialShare in batch_queue.cc). A trial
+  // starts only if this debt is zero or less.
   absl::Duration trial_debt_;
   uint64_t batches_ = 0;  // The number of batches so far.
   BatchKey last_key_;     // The key of the last batch.
-  // The value of UsualClients() at the time clients_counted_.
+  // The value of UsualClients() at the last PopBatch(). The member
+  // `clients_counted_` is the time of that PopBatch().
   double usual_clients_ = 0;
   absl::Time clients_counted_ = absl::InfinitePast();
   absl::Time cancels_taken_ = absl::InfinitePast();

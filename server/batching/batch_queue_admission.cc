@@ -10,7 +10,8 @@
 namespace sfmamba::batching {
 namespace {
 
-// Wait() predicts for a client of this name. No real client has this name.
+// The name of the imaginary client whose waiting time Wait() predicts. No real
+// client has this name.
 constexpr absl::string_view kNewClient = "\n";
 
 // The time over which the number of clients is averaged.
@@ -68,10 +69,15 @@ BatchQueue::Turns BatchQueue::TurnsOf(const WaitingTasks::Line& line,
     const double all = known + images * new_clients;
     return static_cast<int64_t>(std::min<double>(all, kMostTurns));
   };
-  // A client's tag is the device time charged to the client. The tags of
-  // clients that take turns differ by less than the time of one batch. Other
-  // clients may therefore run up to one batch more before this client. See
-  // ClientTurns.
+  // `before` is the number of this client's images that run before the request.
+  // Clients take turns, so each other client runs about as many images in this
+  // time. Another client can be ahead of this client by at most one batch,
+  // which is `best` images (see ClientTurns).
+  //
+  // The number of tasks of other clients that run before the request is
+  // therefore from turns(before) to turns(before + best). Within this range,
+  // urgency decides. The number is then `until - earlier`, because this many
+  // tasks of other clients are more urgent than `limit`.
   const int64_t best = curve.best_size();
   const int64_t before = earlier + request.own_decoding;
   return {static_cast<int>(earlier + std::clamp(until - earlier, turns(before),
@@ -124,7 +130,7 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
         TurnsOf(line, *state.curve, request, own_limit, new_clients, is_busy)
             .earlier;
     // The request's images may join a batch of earlier tasks. The images then
-    // leave as early as the first of these tasks, so `limit` becomes the
+    // run as early as the first task of this batch, so `limit` becomes the
     // urgency of this first task.
     const int best = state.curve->best_size();
     const int full = (state.decoding + earlier + request.images - 1) / best;
@@ -155,8 +161,11 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
       return curve.Work(own);
     };
     state.drain.earlier += add(turns.all, &state.drain);
-    // Rounds up to full batches, because other waiting tasks fill up the
-    // batches of the earlier tasks and of the request.
+    // `first` is the number of images with this batch key that must run until
+    // the request is done. For the request's own key, it includes the request's
+    // images. The images run in batches of the best size, and other waiting
+    // tasks fill up the last batch. `filled` is therefore `first` rounded up to
+    // full batches, but at most the number of waiting tasks.
     const int best = curve.best_size();
     const int first = turns.earlier + (is_own ? request.images : 0);
     const int filled =

@@ -66,8 +66,9 @@ class BatchRun {
   }
 
  private:
-  // Runs both halves of a part that failed with `error`. Afterwards each image
-  // has a result or an error.
+  // Runs both halves of a part that failed with `error`. If the part has only
+  // one image or the device has failed permanently, nothing runs, and the
+  // images get `error`. Afterwards each image has a result or an error.
   void Bisect(const Part& part, const absl::Status& error) {
     if (part.size() == 1 || absl::IsUnavailable(error)) {
       Fail(part, error);

@@ -48,10 +48,13 @@ bool IsFinite(const model::Result& result);
 // memory runs in parts.
 //
 // If the device has too little memory, the runner halves the batch and
-// remembers the limit. After any other failure, the runner runs both halves of
-// the batch separately. The runner halves a failing half again, until the
-// failing image is alone. If both halves fail, no single image is the cause,
-// and all images of both halves get the error.
+// remembers the limit. If the device has failed permanently, all images that
+// have no result yet get UNAVAILABLE. After any other failure, the runner runs
+// both halves of the batch separately:
+// - If only one half fails, the runner halves it again, until the failing image
+//   is alone.
+// - If both halves fail, the runner assumes that no single image is the cause.
+//   All images of both halves that have no result yet get the error.
 //
 // One thread must create, use and destroy both the runner and its execution
 // context.

@@ -269,9 +269,14 @@ std::vector<BatchTask> Batcher::NextDropped() {
     Drop(queue_.TakeDropped(now));
     if (!dropped_.empty()) return std::exchange(dropped_, {});
     if (emptied_) return {};
-    // If the queue has only just become empty, this thread still waits with a
-    // timeout. If tasks then arrive one by one, Submit() need not wake this
-    // thread for each of them.
+    // This thread checks the queue again at drop_at_. Submit() wakes it earlier
+    // only if the new task needs a check before drop_at_. If the queue has just
+    // become empty, drop_at_ is kCancelPeriod from now. A task that arrives
+    // before drop_at_ needs its first check at its deadline or kCancelPeriod
+    // after its arrival, whichever is earlier. This is usually after drop_at_,
+    // so Submit() does not wake this thread. If drop_at_ were infinite, every
+    // task that finds the queue empty would wake this thread. If the queue was
+    // already empty at the previous check, drop_at_ becomes infinite.
     const bool empty = queue_.size() == 0;
     drop_at_ = empty && was_empty
                    ? absl::InfiniteFuture()

@@ -27,32 +27,35 @@ namespace sfmamba::batching {
 // thread belongs to a device. A batch is formed when it is due and a thread has
 // a turn, which is the right to run one batch on the device. The thread that
 // has been idle longest takes the next batch, unless other models occupy the
-// thread's device. An additional thread drops tasks that expire or are
-// cancelled while they wait.
+// thread's device. An additional thread drops tasks that are cancelled or reach
+// BatchTask::deadline while they wait.
 //
 // Thread-safe. Submit() never blocks. Each task's `done` is called exactly
 // once. If the task runs, its Run calls `done`. If not, the batcher calls
 // `done` with one of these errors:
 // - RESOURCE_EXHAUSTED if the queue is full
-// - DEADLINE_EXCEEDED if the task expires or cannot end in time
+// - DEADLINE_EXCEEDED if the task is in no batch by BatchTask::deadline, or if
+//   its batch is predicted to end after BatchTask::finish_by
 // - CANCELLED if the task is cancelled
 // - UNAVAILABLE if the batcher is stopping
 // The destructor refuses new tasks, runs the waiting tasks, and joins the
 // threads.
 class Batcher {
  public:
-  // The outcome of one call of a Run.
+  // The result that a Run (a function declared below) returns for one batch.
   struct Ran {
     // True if the batch succeeded. The duration of a failed batch does not
     // change the estimates.
     bool succeeded = true;
-    // Completes the last image of the batch. The batcher calls this function on
-    // the same thread, after it has recorded the end of the batch. `idle` is
-    // true if no other batch is due. May be null.
+    // Answers the last image of the batch. The Run itself has already answered
+    // all other images. The batcher calls this function on the same thread,
+    // after it has recorded the end of the batch. `idle` is true if no other
+    // batch is due. May be null if the Run has answered all images.
     absl::AnyInvocable<void(bool idle)> answer_last;
   };
-  // Runs the batches of one thread. A Run is created, called and destroyed only
-  // on its thread. During each call, the thread has a turn on its device.
+  // A function that runs the batches of one thread. A Run is created, called
+  // and destroyed only on its thread. During each call, the thread has a turn
+  // on its device.
   using Run = absl::AnyInvocable<Ran(Batch)>;
   // Creates the Run of a thread when the thread starts. This may take seconds,
   // during which batches wait. All threads call this function concurrently.
@@ -120,10 +123,11 @@ class Batcher {
   bool BatchEnded(int thread, uint64_t number, bool succeeded)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Waits for the next batch and for a turn to run this batch. Also ends
-  // `last`, the turn of the thread's previous batch. If the thread can take the
-  // next batch at once, `last` ends when the thread asks for its next turn. If
-  // not, `last` ends immediately. Returns nullopt if the batcher is stopping
-  // and no task is left.
+  // `last`, the turn of the thread's previous batch. If the thread must first
+  // wait until a batch is due, `last` ends before this wait. If a batch is
+  // already due for the thread, `last` ends in the same step in which the
+  // thread asks for its next turn (see DeviceTurns::Member::TryTake()). Returns
+  // nullopt if the batcher is stopping and no task is left.
   std::optional<Ready> NextWork(int thread,
                                 std::optional<DeviceTurns::Turn> last)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -166,19 +170,23 @@ class Batcher {
   QueueRoom room_;
 
   mutable absl::Mutex mu_;
-  // Signalled when a batch may be due before run_at_, or when another thread
-  // becomes the first of idle_.
+  // The first thread of idle_ waits for run_wake_. Signalled when the next
+  // batch is due earlier than run_at_, and when another thread has become the
+  // first of idle_. Also signalled when the batcher stops.
   server::SteadyCondVar run_wake_;
-  // Signalled when a task may be dropped before drop_at_.
+  // drop_thread_ waits for drop_wake_. Signalled when a new task needs a check
+  // before drop_at_, for example because its deadline is earlier. Also
+  // signalled when tasks are added to dropped_ or emptied_ becomes true.
   server::SteadyCondVar drop_wake_;
-  // Signalled when the first thread of idle_ leaves idle_. The other threads of
-  // idle_ wait for this signal without a timeout.
+  // All threads of idle_ except the first wait for first_wake_. Signalled when
+  // a thread leaves idle_, because another thread may then be the first.
   absl::CondVar first_wake_;
   BatchQueue queue_ ABSL_GUARDED_BY(mu_);
   // The dropped tasks that drop_thread_ must answer.
   std::vector<BatchTask> dropped_ ABSL_GUARDED_BY(mu_);
   // The idle threads, in the order in which they became idle. The first thread
-  // waits for the next batch, and the others wait to become the first.
+  // waits for the next batch, and the others wait to become the first. A thread
+  // that had to wait for its turn on the device comes back as the first.
   std::deque<int> idle_ ABSL_GUARDED_BY(mu_);
   // The time at which each thread's batch started, or InfiniteFuture() if the
   // thread runs no batch.

@@ -246,9 +246,12 @@ void ClientTurns::Add(const BatchCharge& charge, absl::Duration cost) {
 }
 
 void ClientTurns::Charge(BatchCharge* charge) {
-  // Advances the virtual time to the lowest StartOf() of the priority classes
-  // with waiting images, see FairShares. This class may be a different class
-  // than the class of the batch.
+  // The loop stores the number of waiting clients of each priority class in
+  // `charge`. It also finds `least`, the earliest start of all classes with
+  // waiting images. The start of a class is the virtual time at which its next
+  // batch starts (see FairShares::StartOf()). The virtual time of `shares_`
+  // then advances to `least`. The class that starts at `least` may differ from
+  // the class of the batch's images.
   absl::Duration least = absl::InfiniteDuration();
   for (const server::Priority priority : server::kPrioritiesInOrder) {
     charge->active[static_cast<int>(priority)] = ClassOf(priority).active;

@@ -78,13 +78,14 @@ struct BatchCharge {
 //   waiting client should have received so far. Each batch increases the
 //   virtual time by the cost of the batch divided by the number of waiting
 //   clients. When a client starts to wait, its tag is raised to the virtual
-//   time if the tag is lower. Waiting alone does not change the tag.
+//   time if the tag is lower. While the client waits, only charges of device
+//   time change the tag.
 // - A client is overdue if its tag is below the virtual time by at least the
 //   duration of a batch. Overdue clients go first, in ascending order of their
 //   tags.
-// - If no client is overdue, the earliest deadline goes first. Only clients
-//   whose tag exceeds the smallest tag by less than the duration of a batch
-//   take part.
+// - If no client is overdue, the client with the earliest deadline goes first.
+//   This rule skips clients that are far ahead. A client is far ahead if its
+//   tag is above the smallest tag by at least the duration of a batch.
 // - If a client uses several models, the models get equal shares of the
 //   client's time.
 //
@@ -130,7 +131,7 @@ class ClientTurns {
   // clients back. The line must not change while this object exists.
   class Filling {
    public:
-    // `cost` is the device time of one image. It must be more than zero.
+    // `cost` is the device time of one image. This time must be more than zero.
     Filling(ClientTurns* turns, const LineId& line, absl::Duration cost);
     ~Filling();
     Filling(const Filling&) = delete;
@@ -140,8 +141,8 @@ class ClientTurns {
     // is left.
     const std::string* Next();
     // Picks the most urgent image of the client that Next() returned. `first`
-    // is the client's next image after the picked image, or nullopt if there is
-    // none.
+    // is the most urgent of the client's remaining images in the line. If no
+    // image of the client remains, `first` is nullopt.
     void Pick(std::optional<Urgency> first);
 
    private:
@@ -157,8 +158,9 @@ class ClientTurns {
     absl::flat_hash_map<Client*, std::optional<Place>> picked_;
   };
 
-  // Sets the client's most urgent image in the line. `batch` is the duration of
-  // a batch of the line's best size. It must be more than zero.
+  // Sets the client's most urgent image in the line. `batch` is the predicted
+  // duration of a batch with the most efficient number of images from this line
+  // (see BatchCurve::best_size()). The duration must be more than zero.
   void SetFirst(const LineId& line, const std::string& client,
                 const Urgency& first, absl::Duration batch);
   // Removes the client from the line. The client must have no more images in
@@ -198,7 +200,7 @@ class ClientTurns {
  private:
   struct Line {
     Tree tree;
-    absl::Duration batch;
+    absl::Duration batch;  // The parameter `batch` of SetFirst().
   };
   using Lines = std::map<LineId, Line>;
   struct Waiting {
@@ -221,6 +223,8 @@ class ClientTurns {
   };
   // The first client of a line. This client decides when the line has its turn.
   struct Head {
+    // The groups go in this order. The clients in kInWindow are neither overdue
+    // nor far ahead.
     enum Group { kOverdue, kInWindow, kAhead };
     Lines::const_iterator line;
     Group group = kAhead;

@@ -38,9 +38,10 @@ std::optional<DeviceTurns::Turn> DeviceTurns::Member::TryTake(
     last->turns_ = nullptr;
   }
   if (turns_.taken_ >= turns_.at_once_) return std::nullopt;
-  // Grant() grants every available turn immediately. Other members can
-  // therefore be waiting here only if the turn of `last` has just ended.
-  // ClientTurns decides whether this queue or a waiting member goes first.
+  // Usually no member waits while a turn is available, because Grant() grants
+  // every available turn at once. Members can wait here only if End() above has
+  // just ended `last`, because End() does not call Grant(). ClientTurns then
+  // decides whether this queue or a waiting member goes first.
   std::vector<QueueId> queues = turns_.Queues();
   queues.push_back(queue_);
   if (turns_.clients_.Next(queues) + 1 < static_cast<int>(queues.size())) {

@@ -60,13 +60,15 @@ class DeviceTurns {
     // Returns a turn for the queue's images. Returns nullopt if no turn is
     // available or images of other queues go first. Ends `last`, the member's
     // previous turn, under the same lock. If the caller ended `last` before
-    // this call, other waiting members would always go first.
+    // this call, the free turn would be granted to a waiting member at once,
+    // even if this member's images should go first.
     std::optional<Turn> TryTake(std::optional<Turn> last = std::nullopt);
     // Waits for a turn for the queue's images and returns the turn.
     Turn Take();
     // Waits for a turn for a batch that belongs to no queue. `cost` is the
-    // expected duration of the batch. The duration is charged to a client that
-    // exists only for such batches of the model.
+    // expected duration of the batch. The duration is charged to an artificial
+    // client, not to a client of the server. All members with the same model
+    // share one artificial client for their batches without a queue.
     Turn Take(server::Priority priority, absl::Duration cost);
 
     // Calls `use` with the ClientTurns while the mutex is locked. Returns the

@@ -17,14 +17,16 @@
 namespace sfmamba::batching {
 namespace {
 
-// A classifier's batch is considered hung after kHung plus kHungImage per
-// image. kHungImage is twice the time that a slow CPU needs for an image. A
-// dense model's batch is considered hung after kHungDenseImage per image.
+// HungAfter() computes the time after which a batch is considered hung. Until
+// the first batch has ended, it uses these formulas:
+// - Classifier: kHung + max_batch_size * kHungImage. kHungImage is twice the
+//   time that a slow CPU needs for an image.
+// - Dense model: max_batch_size * kHungDenseImage.
 constexpr absl::Duration kHung = absl::Seconds(10);
 constexpr absl::Duration kHungImage = absl::Milliseconds(100);
 constexpr absl::Duration kHungDenseImage = absl::Minutes(1);
-// The retry delay if the device is out of memory. In this time, other batches
-// are expected to free their memory.
+// The retry delay if the device is out of memory. Other batches are expected to
+// free their memory within this delay.
 constexpr absl::Duration kRetryAfterOom = absl::Milliseconds(500);
 
 // Converts the model's error to the error that the client receives. Keeps
@@ -67,10 +69,11 @@ model::ModelInput ToInput(const BatchTask& task) {
   return input;
 }
 
-// Creates the pool for the model's inputs. If the inputs can have different
-// sizes, the pool has no memory. On a CPU, the pool has memory for the inputs
-// of one batch. On GPUs, the pool has memory for all running and waiting
-// inputs. The pool never exceeds kMostPooled.
+// Creates the memory pool for the model's inputs. If the inputs can have
+// different sizes, the pool is empty, and each input is allocated separately.
+// On a CPU, the pool has memory for the inputs of one batch. On GPUs, it has
+// memory for the inputs of all running batches and of a full queue. The pool
+// never exceeds kMostPooled.
 image::PixelPool MakePixelPool(const model::VisionModel& model,
                                const BatchOptions& options) {
   const model::ModelConfig& config = model.config();

@@ -30,9 +30,10 @@
 namespace sfmamba::batching {
 
 // Returns the time after which a running batch is considered hung. The time
-// grows with the batch size. For dense models it grows faster, because a dense
-// model runs the images of a batch one by one. The time also grows with
-// `longest`, the duration of the longest batch so far.
+// grows with `max_batch_size`. For dense models (detectors and segmenters) the
+// time grows faster, because a dense model runs the images of a batch one by
+// one. The time also grows with `longest`, the duration of the longest batch so
+// far.
 absl::Duration HungAfter(model::VisionTask task, int max_batch_size,
                          absl::Duration longest = absl::ZeroDuration());
 
@@ -46,17 +47,21 @@ class Executor : private Batcher::Observer {
  public:
   using Probe = batching::Probe;
 
-  // The options of an executor. Only the model's first context runs the probes
-  // (test images) and measures batches. WaitUntilPrepared() returns the errors
-  // of the warm-up.
+  // The options of an executor. The base class WarmUpOptions controls the
+  // warm-up of the model's contexts. WarmUpOptions::probes and
+  // WarmUpOptions::profile_budget are used only for the model's first context.
+  // If the warm-up fails, WaitUntilPrepared() returns the error.
   struct Options : WarmUpOptions {
     std::string name;     // The model's id.
     std::string version;  // The version's number.
     BatchOptions batch;
     // The devices, which this model shares with other models. Not null.
     std::shared_ptr<Devices> devices;
-    // Admission refuses work that would take longer than this timeout. A server
-    // that shuts down would not wait for the end of such work.
+    // How long the server waits for unfinished calls when it shuts down. The
+    // server then cancels the remaining calls. Admission therefore refuses a
+    // request if the client's images would not be done within this timeout. A
+    // request that alone takes longer than the timeout is accepted if no other
+    // work delays it.
     absl::Duration drain_timeout = absl::InfiniteDuration();
     // Known durations of batches. If empty, the executor measures them.
     std::vector<BatchTime> times;
@@ -84,16 +89,20 @@ class Executor : private Batcher::Observer {
   // - QUEUE_FULL with a retry delay if there is not enough room. The error is
   //   also returned if earlier work would delay the client's images beyond
   //   drain_timeout.
-  // - CLIENT_QUOTA if the client's images would exceed the fraction
-  //   BatchOptions::client_share of the queue's room. If another client has
-  //   sent a request recently, the images must also not take more than this
-  //   fraction of the time before the deadline and of drain_timeout.
+  // - CLIENT_QUOTA if the client's images would exceed the client's share of
+  //   the queue's room. server::ClientShares computes this share from
+  //   BatchOptions::client_share. If another client has sent a request
+  //   recently, the client also gets only a share of the available device time.
+  //   Two times limit the available time, namely the time until
+  //   `request.deadline`, and drain_timeout. The time for work that was
+  //   admitted earlier is subtracted from both times. The smaller result is the
+  //   available time.
   // - PREDICTED_DEADLINE_MISS if the images would not be in a batch by
   //   `request.start_by`, or not be answered by `request.deadline`.
   // Concurrent requests are checked one after another, and each check counts
-  // the room of the previous requests. Predictions without estimates never
-  // refuse a request. Takes microseconds, so that every request can be admitted
-  // before its images are decoded.
+  // the room of the previous requests. Unknown batch durations count as zero
+  // and therefore never cause a refusal. Takes microseconds, so that every
+  // request can be admitted before its images are decoded.
   absl::StatusOr<Reservation> Admit(const AdmissionRequest& request,
                                     int64_t bytes)
       ABSL_LOCKS_EXCLUDED(admit_mu_);

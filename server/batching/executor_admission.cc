@@ -40,7 +40,9 @@ absl::Status Executor::CheckLoad(const AdmissionRequest& request) {
   if (estimate.start > request.start_by) {
     return server::PredictedDeadlineMiss(wait, wait, request.start_by - now);
   }
-  // A request may take longer than drain_timeout if no other work delays it.
+  // A request is refused if the client's images would not be done within
+  // drain_timeout. A request that alone takes longer than drain_timeout is
+  // accepted if no other work delays it.
   if (estimate.drained - now > options_.drain_timeout &&
       estimate.drained > estimate.drained_alone) {
     return server::QueueFull(
@@ -63,16 +65,17 @@ absl::Status Executor::CheckShare(const AdmissionRequest& request,
     client_changed_ = last_client_.empty() ? absl::InfinitePast() : now;
     last_client_ = std::string(request.client);
   }
-  // If only one client sends requests, this client is not limited. With short
-  // deadlines, a limit would refuse whole batches of this client.
+  // If only one client sends requests, its device time is not limited. If its
+  // deadlines are short, a full batch of its images may need more than its
+  // share of the time before the deadline. A limit would then refuse the
+  // images, although no other client needs the device.
   if (now - client_changed_ > kOthersRemembered) return absl::OkStatus();
   const int64_t held = batcher_.room().clients().HeldBy(request.client);
   const double work = absl::ToDoubleSeconds(estimate.work);
   const absl::Duration drain_left =
       options_.drain_timeout - (estimate.drained - now);
-  // `drain_left` is negative if the request alone takes longer than
-  // drain_timeout, because CheckLoad() accepts such a request. The remaining
-  // time then counts as zero.
+  // CheckLoad() accepts a request that alone takes longer than drain_timeout.
+  // `drain_left` is then negative, and the remaining time counts as zero.
   const absl::Duration left =
       std::min(request.deadline - estimate.finish,
                std::max(drain_left, absl::ZeroDuration()));

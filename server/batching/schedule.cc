@@ -12,19 +12,24 @@ namespace {
 // take at most kSame times as long as the larger batch. The images of the first
 // batch are then answered earlier.
 constexpr double kSame = 1.02;
-// A later line goes before the first line only if the later line's batch is
-// clearly more efficient. Its Candidate::fullness must be higher by more than
-// this.
+// By default, the first line (see WaitingLine) goes first. Another line goes
+// first only if its batch is clearly more efficient. The Candidate::fullness of
+// the other line must then exceed the fullness of the first line by more than
+// this value.
 constexpr double kClearlyFuller = 0.05;
 
-// A line (a group of waiting images, see LineId) whose batch may leave now.
+// A line (a group of waiting images, see WaitingLine) whose LeaveAt() has
+// passed, so that its next batch can leave now.
 struct Candidate {
   int line = 0;
   int images = 0;
-  absl::Time limit;  // The time by which the first task's batch should end.
+  // The time by which the batch should end. It is the earlier of the line's
+  // start_by and finish_by.
+  absl::Time limit;
   absl::Duration median;  // The expected duration of the batch.
   absl::Duration p95;
-  // The batch's images per second, relative to a batch of the best size.
+  // The batch's images per second, relative to a batch of the most efficient
+  // size.
   double fullness = 1;
 };
 
@@ -103,9 +108,10 @@ constexpr absl::Duration kShortestWait = absl::Microseconds(100);
 
 constexpr absl::Duration kLargestMargin = absl::Milliseconds(20);
 
-// Returns how long before its latest start time the first task should start.
-// Such a margin is necessary, because threads wake late, especially on a busy
-// CPU. The margin grows with the time that the task may wait.
+// Returns the safety margin of the line's first task. The task should start
+// this long before its latest start time. The margin is necessary, because
+// threads wake late, especially on a busy CPU. The margin grows with the time
+// that the task may wait.
 absl::Duration Margin(const WaitingLine& line) {
   return std::clamp((line.start_by - line.oldest) / 32, kScheduleMargin,
                     kLargestMargin);
@@ -136,10 +142,12 @@ absl::Time LeaveAt(const ScheduleOptions& options, const WaitingLine& line) {
 
 namespace {
 
-// Returns the number of images of a trial that replaces a batch of `images`
-// images. If there should be no trial, returns `images`. The estimate for the
-// trial's size may be wrong. The trial's duration is therefore assumed to be
-// proportional to its number of images.
+// Decides whether a trial should replace the next batch, which would have
+// `images` images. A trial is a larger batch than the estimates recommend. It
+// measures how long larger batches take (see Decide()). Returns the number of
+// images of the trial. If there should be no trial, returns `images`. The
+// estimate for the trial's size may be wrong. The trial's duration is therefore
+// assumed to be proportional to its number of images.
 int TryLarger(const ScheduleOptions& options, const WaitingLine& line,
               int images, absl::Time now) {
   const BatchCurve& curve = *line.curve;

@@ -18,9 +18,9 @@ enum class BatchMode {
 };
 
 // The reason why a batch left its queue.
-// - kFull: enough tasks waited for a batch of the most efficient size.
-// - kDelay: the batch's tasks could not wait longer.
-// - kDrain: the queue is shutting down.
+// - kFull: the batch has at least the most efficient size.
+// - kDelay: the batch is smaller, because its tasks should not wait longer.
+// - kDrain: the batch is smaller, because the queue is shutting down.
 enum class BatchTrigger { kFull, kDelay, kDrain };
 // Returns the name of the trigger, for example "full".
 absl::string_view BatchTriggerName(BatchTrigger trigger);
@@ -60,7 +60,7 @@ struct WaitingLine {
 struct Decision {
   int line = -1;   // The index of the line whose batch leaves now, or -1.
   int images = 0;  // The size of the batch.
-  // True if the batch is a trial, which is larger than the best known size.
+  // True if the batch is a trial, which is larger than the estimates recommend.
   bool is_trial = false;
   BatchTrigger trigger = BatchTrigger::kFull;
   // The time of the next decision if no batch leaves now and no task arrives.
@@ -72,23 +72,29 @@ struct Decision {
 // lines belong to the same priority class and are in the order of their turns.
 //
 // - Size: the batch has the largest efficient size that the waiting tasks can
-//   fill. All waiting tasks leave together if one larger batch takes less time
-//   than two smaller batches and the second batch would not fill up soon.
-// - Trial: a trial is a batch of up to twice the efficient size. It corrects
-//   wrong estimates, for example measurements on a busy machine. The batch is a
-//   trial only if `may_try` is true, enough tasks wait, and no larger batch has
-//   run recently. The first task must stay in time even if the trial's duration
-//   is proportional to its size.
-// - Waiting: a batch waits for the next efficient size while its first task
-//   stays in time, but at most for max_queue_delay. With kLatency, the batch
-//   waits at most half the time of one image, and only if tasks arrive fast
-//   enough. If half the time of an image is below 0.1 ms, as for the smallest
+//   fill. The remaining tasks then form a second batch later. Instead, all
+//   waiting tasks leave now in one larger batch if three conditions hold. The
+//   tasks must fit into one batch. This batch must take clearly less time than
+//   the two batches together. New tasks must also arrive too slowly to fill up
+//   the second batch soon.
+// - Trial: a trial is a batch of up to twice the size that the rule Size gives.
+//   It corrects wrong estimates, for example measurements on a busy machine.
+//   The batch is a trial only if `may_try` is true, enough tasks wait, and no
+//   larger batch has run recently. The first task must end in time even if the
+//   trial's duration is proportional to its size.
+// - Waiting: a batch waits for more tasks until it has the next efficient size.
+//   It waits at most for max_queue_delay. It also stops waiting when the first
+//   task would otherwise start or end too late. With kLatency, three more rules
+//   apply. The batch waits at most half the duration of a batch of one image.
+//   It waits only if tasks arrive fast enough to reach the next efficient size
+//   in this time. If half the duration is below 0.1 ms, as for the smallest
 //   models, the batch does not wait.
-// - Line: by default, the first of `lines` goes first. A later line goes first
-//   if its batch is more efficient, the first line is likely to grow meanwhile,
-//   and no line becomes late. In addition, the first line must not be overdue,
-//   and at least half of its time must be left. The time of a line runs from
-//   WaitingLine::oldest to start_by or finish_by, whichever is earlier.
+// - Line: by default, the first of `lines` goes first. Another line goes first
+//   if its batch is clearly more efficient, the first line is likely to grow
+//   meanwhile, and no line becomes late. In addition, the first line must not
+//   be overdue. The first line must also have waited for at most half of its
+//   allowed time. This time runs from WaitingLine::oldest to the line's
+//   start_by or finish_by, whichever is earlier.
 Decision Decide(const ScheduleOptions& options,
                 absl::Span<const WaitingLine> lines, absl::Time now,
                 bool may_try = true);

@@ -76,7 +76,7 @@ class WaitingTasks {
     const BatchTask& task(const Urgency& urgency) const {
       return *order_.find(urgency)->second;
     }
-    // Returns the tasks of each client. Contains only clients that have tasks.
+    // Returns the tasks of each client. The map has no client without tasks.
     const absl::flat_hash_map<std::string, Tasks>& clients() const {
       return clients_;
     }

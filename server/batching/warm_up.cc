@@ -60,11 +60,14 @@ std::optional<DeviceTurns::Turn> WarmUp::TakeTurn(absl::Duration cost) {
 }
 
 absl::Status WarmUp::Prepare(BatchRunner& runner, bool is_first) {
-  // On a CPU, a context is prepared for only one image in two cases. In the
-  // first case, other models serve requests and should not wait long. In the
-  // second case, another context has already prepared the parts that all
-  // contexts share. If other models serve requests and there are probes, the
-  // probes prepare the context, so this function need not.
+  // Usually, a context is prepared for batches of up to max_batch_size_ images.
+  // In two cases, a context on a CPU is prepared only for batches of one image:
+  // - Other models serve requests (`turns_` is not null) and should not wait
+  //   long.
+  // - The context is not the first. The first context prepares the parts that
+  //   all contexts share.
+  // If other models serve requests on the CPU and there are probes, this
+  // function does nothing. The probes then prepare the shared parts.
   const bool one = on_cpu_ && (turns_ != nullptr || !is_first);
   if (one && turns_ != nullptr && !options_.probes.empty()) {
     return absl::OkStatus();

@@ -64,30 +64,33 @@ class WarmUp {
   using Runner = absl::StatusOr<std::unique_ptr<BatchRunner>>;
 
   // `options` and `config` must outlive this object. `on_cpu` is true if the
-  // model runs on a CPU, which computes at most one image per usable CPU at a
-  // time. `turns` hands out turns on the device. If no other model serves
-  // requests, `turns` is null.
+  // model runs on the CPU. `turns` hands out turns (rights to run one batch) on
+  // the device. If no other model serves requests, `turns` is null.
   WarmUp(const WarmUpOptions& options, const model::ModelConfig& config,
          int max_batch_size, bool on_cpu, DeviceTurns::Member* turns);
 
-  // Prepares the context of `runner` for batches. `is_first` is true if no
-  // other context of the model was prepared before.
+  // Prepares the context of `runner` for batches. `is_first` is true for
+  // exactly one context of the model, usually the first to be prepared.
   absl::Status Prepare(BatchRunner& runner, bool is_first);
   // Runs the probes with `runner`. If other models use the same CPU, runs the
   // probes on the background thread with a new runner from `make_unprepared`.
   absl::Status RunProbes(BatchRunner& runner,
                          const std::function<Runner()>& make_unprepared);
-  // Measures batches of 1, 2, 4, ... images. On a CPU, measures only up to the
-  // number of images that run at once and extrapolates to larger batches. Stops
-  // without an error at the first size that fails. Returns CANCELLED if
-  // stopped, and INTERNAL if a value was not finite. Measures nothing if other
-  // models serve requests and a probe took longer than a second.
+  // Measures batches of 1, 2, 4, ... images. On a CPU, each usable core is
+  // assumed to run one image at a time. The durations of batches with more
+  // images than cores are therefore extrapolated, not measured. If a batch
+  // fails to run, returns the durations of the smaller sizes. Returns
+  // CANCELLED if WarmUpOptions::stop has returned true. Returns INTERNAL if the
+  // model's output contains a NaN or an infinity. Measures nothing if the model
+  // is not a classifier. Also measures nothing if other models serve requests
+  // and a probe took longer than a second.
   absl::StatusOr<std::vector<BatchTime>> Measure(BatchRunner& runner);
 
  private:
-  BatchLimits::Size size() const;  // Returns a classifier's padded image size.
-  // Waits for a turn of the lowest priority. Returns nullopt if no other model
-  // serves requests.
+  BatchLimits::Size size() const;  // Returns the padded size of an input.
+  // Waits for a turn of the lowest priority. `cost` is the expected duration of
+  // the turn. If no other model serves requests, no turn is needed, and the
+  // function returns nullopt at once.
   std::optional<DeviceTurns::Turn> TakeTurn(absl::Duration cost);
   absl::Status RunProbesHere(BatchRunner& runner, bool takes_turns);
   // Runs batches of `images` images until their duration is known, and returns

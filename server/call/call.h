@@ -31,15 +31,16 @@ class Pictures {
   // is INVALID_ARGUMENT or UNIMPLEMENTED. Only a ModelInferRequest can have
   // such an error.
   const absl::Status& images_status() const { return images_status_; }
-  // Returns the number of images in the request. If this number exceeds
-  // `max_images`, the parsed message does not contain all images.
+  // Returns the number of images in the request. If this number exceeds the
+  // `max_images` of Call::ReadPictures(), the parsed message does not contain
+  // all images.
   int count() const { return count_; }
   // Returns the number of bytes of memory that the request occupies.
   int64_t bytes() const { return bytes_; }
 
-  // The parsed message contains a small index in place of the bytes of each
-  // image. Replaces the index in `source` with the bytes. `source` must be a
-  // part of the parsed message.
+  // Replaces the index in `source` with the bytes of the image. The parsed
+  // message contains such a small index in place of the bytes of each image.
+  // `source` must be a part of the parsed message.
   virtual void SetBytes(image::ImageSource* source) = 0;
   // Frees the bytes. No view of the bytes may be used afterwards.
   virtual void Release() = 0;
@@ -51,10 +52,12 @@ class Pictures {
   int64_t bytes_ = 0;
 };
 
-// Encodes the repeated field `results` of a response, one result at a time.
-// Several threads can therefore encode results, and the size is known before
-// the response is sent. Thread-compatible. Results with different indices may
-// be set concurrently.
+// Encodes the repeated field `results` of a response. Each result is encoded
+// separately, so several threads can encode different results concurrently. The
+// encoded size is known before the response is sent.
+//
+// Thread-compatible. In addition, several threads may call Set() concurrently
+// if each call has a different index.
 class ResultSink {
  public:
   virtual ~ResultSink() = default;
@@ -76,14 +79,16 @@ class Call {
  public:
   virtual ~Call() = default;
 
-  // Returns information about the call, such as the deadline. The information
-  // may lack the caller until Admit() returns OK.
+  // Returns information about the call, such as the deadline. CallInfo::caller
+  // is certain to be set only after Admit() has returned OK.
   const prediction::CallInfo& info() const { return info_; }
   // Returns the size of the received request in bytes.
   virtual int64_t request_bytes() const = 0;
 
   // Returns UNAUTHENTICATED or PERMISSION_DENIED if the caller does not have
-  // `scope`. Must be called once, before any other method.
+  // `scope`. May be called only once, and only before all other functions of
+  // this object. MethodTable does not call Admit() if the RPC method needs no
+  // scope.
   virtual absl::Status Admit(security::Scope scope) = 0;
 
   // The handler must call either Read() or ReadPictures(), and only once.
@@ -98,18 +103,19 @@ class Call {
   virtual std::unique_ptr<Pictures> ReadPictures(int max_images,
                                                  Message* request) = 0;
 
-  // Registers a callback for a client that disconnects before the response is
-  // sent. `cancelled` is called at most once, on any thread. OnCancel() may be
-  // called at most once, before the handler returns.
+  // Registers the callback `cancelled`, which is called if the client
+  // disconnects before the response is sent. `cancelled` is called at most
+  // once, on any thread. OnCancel() may be called at most once, before the
+  // handler returns.
   virtual void OnCancel(absl::AnyInvocable<void()> cancelled) = 0;
 
   // Returns the encoder of the response's repeated field `results`.
   virtual ResultSink& results() = 0;
   // Sends the response if `status` is OK. Otherwise sends the error. The
-  // response consists of results() and `rest`, whose contents may be moved out.
-  // `rest` may be null if `status` is an error. Must be called exactly once, on
-  // any thread. `sent` is called exactly once, on any thread, when the response
-  // no longer occupies memory.
+  // response consists of results() and `rest`. Finish() may move the contents
+  // of `rest`. `rest` may be null if `status` is an error. Must be called
+  // exactly once, on any thread. `sent` is called exactly once, on any thread,
+  // when the response no longer occupies memory.
   virtual void Finish(
       const absl::Status& status, Message* rest,
       absl::AnyInvocable<void()> sent = [] {}) = 0;

@@ -31,7 +31,8 @@ class ChangeCall : public std::enable_shared_from_this<ChangeCall> {
   const prediction::CallInfo& info() const { return call_->info(); }
   absl::Status Read(Message* request);
 
-  // Returns true if the client has disconnected or the response was sent.
+  // Returns true if the client no longer waits for the response. The client has
+  // then disconnected, or the response was already sent.
   bool client_has_gone() const { return is_answered_.load(); }
   // Ends the call. Must be called exactly once, when the change has ended.
   // Sends `response` if `status` is OK. Otherwise sends the error.

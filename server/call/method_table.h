@@ -30,26 +30,29 @@ struct Method {
   // The full gRPC name, such as "sfmamba.v1.VisionService/GetModel". A name
   // without a slash is not served over gRPC.
   std::string name;
-  // The HTTP methods and path templates, such as "POST,PUT
-  // /v1/{model=models/**}:classify". If empty, the method is not served over
-  // HTTP.
-  // - A variable sets the field of the request with the same name.
-  // - {name} matches one path segment.
-  // - {name=models/**} matches any path that starts with "models/".
-  // - A part in brackets is optional.
+  // The HTTP methods and the path template, for example
+  // "POST,PUT /v1/{model=models/**}:classify". If empty, the method is not
+  // served over HTTP. A path template may contain these elements:
+  // - {name} is a variable. It matches one path segment and assigns the segment
+  //   to the request's field `name`.
+  // - {name=models/**} is a variable that matches several segments. It matches
+  //   any text that starts with "models/", and assigns the text to `name`.
+  // - [text] is an optional part of the path.
   std::string http;
   // The scope that a caller needs. If empty, a caller needs no authorization.
   std::optional<security::Scope> scope;
-  // The name under which the metrics count the calls. If empty, calls are
-  // neither counted nor logged. HTTP calls of such a method are also answered
-  // while the server drains.
+  // The name under which the metrics count the calls. Empty for methods that
+  // take little time, for example health checks. Their calls are neither
+  // counted nor logged. While the server drains, the HTTP transport still
+  // answers their calls, but refuses the calls of all other methods.
   std::optional<observability::Method> metric;
   // Answers the calls. Null for a streaming method, which the transport serves.
   Handler handle;
 };
 
-// Counts and logs a call that is not a prediction, under the name of its
-// caller.
+// Counts and logs a call under the name of its caller. Not used for
+// predictions, which have their own record. A prediction that MethodTable
+// refuses is recorded by this class, too.
 class CallRecord : public observability::RequestRecord {
  public:
   CallRecord(const prediction::TransportEnvironment& environment,

@@ -11,8 +11,8 @@ namespace sfmamba::server {
 namespace {
 
 // The types of the payloads in which an absl::Status stores the details of an
-// error. Each payload is a serialized message for the client. Code that copies
-// the payloads of a status therefore also copies the details.
+// error. Each payload is a serialized message for the client. ToRpcStatus()
+// copies all payloads into the google.rpc.Status that the client receives.
 constexpr char kErrorInfo[] = "type.googleapis.com/google.rpc.ErrorInfo";
 constexpr char kBadRequest[] = "type.googleapis.com/google.rpc.BadRequest";
 constexpr char kQuotaFailure[] = "type.googleapis.com/google.rpc.QuotaFailure";

@@ -32,8 +32,8 @@ absl::Status OutOfRange(absl::string_view field, int64_t got, int64_t min,
 // tiles, but only `max` are allowed.
 absl::Status TooManyImages(int got, int64_t max);
 // TOO_MANY_TILES. The tiles of a picture would become `got` model inputs, but
-// only `max` are allowed. Tiles of `width` x `height` pixels would be few
-// enough.
+// only `max` are allowed. The error recommends tiles of `width` x `height`
+// pixels. The picture would then need at most `max` model inputs.
 absl::Status TooManyTiles(int64_t got, int64_t max, int width, int height);
 // INPUTS_TOO_LARGE for the field "images". The request needs `bytes` bytes of
 // memory, but a single request may need at most `max_bytes`.
@@ -84,7 +84,8 @@ absl::Status Removed(absl::string_view what, absl::string_view instead);
 // without quoting the header.
 absl::Status TokenInvalid(absl::string_view got);
 // SCOPE_MISSING. `client` does not have the scope `scope`, such as "admin".
-// `expected` describes what the call needs instead.
+// `expected` says what the server would accept, for example a token with this
+// scope.
 absl::Status ScopeMissing(absl::string_view client, absl::string_view scope,
                           absl::string_view expected);
 // ORIGIN_REFUSED. A web page tried to change the models or settings of the
@@ -93,25 +94,28 @@ absl::Status OriginRefused();
 
 // ---- RESOURCE_EXHAUSTED ----
 
-// QUEUE_FULL with the retry delay `retry_after`. `queue` names the queue or the
-// resource that is full:
+// QUEUE_FULL with the retry delay `retry_after`. The request would exceed a
+// limit. `queue` names what is limited:
 //   "batch"   images that wait for a batch
 //   "decode"  images that wait for a decode thread
 //   "finish"  answers that wait to be encoded
-//   "memory"  the memory budget
-//   "drain"   work that a shutdown could not finish within drain_timeout
+//   "memory"  the memory that requests hold (the memory budget)
+//   "drain"   the predicted time until all images of the client are done,
+//             including the new images (the limit is drain_timeout)
 //   "load"    calls that load or unload models
 absl::Status QueueFull(absl::string_view queue, absl::string_view message,
                        absl::Duration retry_after);
 // CLIENT_QUOTA with the retry delay `retry_after`. `client` already uses its
-// maximum share of a resource. `what` names the resource, such as "the places
-// of the batch queue". The rest is reserved for other clients.
+// maximum share of a resource. The remainder of the resource is reserved for
+// other clients. `what` names the resource, such as "the places of the batch
+// queue".
 absl::Status ClientQuota(absl::string_view client, absl::string_view what,
                          absl::Duration retry_after);
 // CLIENT_QUOTA. `client` has sent a request with `got` images, which would
 // exceed the quota of the client. `what` names the quota, such as "images at a
-// time", and `most` is the limit. If `retry_after` is infinite, `got` alone
-// exceeds the limit.
+// time", and `most` is the limit. `retry_after` is the retry delay. It must be
+// infinite if the request would exceed the quota even without other requests.
+// A retry could then never succeed, and the error contains no retry delay.
 absl::Status OverQuota(absl::string_view client, absl::string_view what,
                        int64_t got, absl::string_view most,
                        absl::Duration retry_after);
@@ -122,7 +126,8 @@ absl::Status PredictedDeadlineMiss(absl::Duration wait,
                                    absl::Duration predicted,
                                    absl::Duration allowed);
 // RESPONSE_TOO_LARGE. The response has at least `bytes` bytes, but only
-// `max_bytes` are allowed. `smaller` describes requests with smaller responses.
+// `max_bytes` are allowed. `smaller` tells the client how to get a smaller
+// response, for example with "fewer images".
 absl::Status ResponseTooLarge(int64_t bytes, int64_t max_bytes,
                               absl::string_view smaller);
 // DEVICE_OOM with the retry delay `retry_after`. The device does not have

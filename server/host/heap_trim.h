@@ -12,8 +12,9 @@
 namespace sfmamba::server {
 
 // Returns free heap memory to the operating system after a peak of request
-// memory. malloc() keeps freed memory if later blocks are still in use. Without
-// trimming, a single large request could enlarge the process permanently.
+// memory. Without trimming, malloc() keeps freed memory if a block at a higher
+// address is still in use. A single large request could then enlarge the
+// process permanently.
 //
 // Thread-compatible.
 class HeapTrim {
@@ -21,8 +22,9 @@ class HeapTrim {
   // A peak begins when requests hold at least this many bytes. The peak ends
   // when requests hold at most a quarter of kPeak.
   static constexpr int64_t kPeak = 64 << 20;
-  // The number of trims after a peak. A single trim is not enough, because gRPC
-  // frees a closed connection's data some time later.
+  // The number of trims after a peak. Each call of Look() trims at most once. A
+  // single trim is not enough, because gRPC frees the data of a connection only
+  // some time after the connection has closed.
   static constexpr int kTrims = 2;
 
   // `memory` shows how many bytes requests hold, and must outlive this object.
@@ -32,8 +34,8 @@ class HeapTrim {
       MemoryBudget* memory, std::function<void()> trim = [] { malloc_trim(0); })
       : memory_(*memory), trim_(std::move(trim)) {}
 
-  // Trims the heap if a peak has ended. Callers must call this function
-  // periodically.
+  // Trims the heap once if a peak has ended and was followed by fewer than
+  // kTrims trims. Otherwise does nothing. Must be called periodically.
   void Look();
 
  private:

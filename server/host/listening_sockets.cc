@@ -97,9 +97,9 @@ absl::StatusOr<ListeningSockets> ListeningSockets::Bind(const std::string& what,
       error = errno;
     }
   }
-  // Succeeds if at least one address was bound and the port is not in use. A
-  // host name may have other addresses that do not exist on this machine, such
-  // as ::1.
+  // Succeeds if at least one address was bound and no address failed because
+  // its port is in use. Other errors are ignored, because a host name may have
+  // addresses that do not exist on this machine, such as ::1.
   if (!sockets.fds_.empty() && error != EADDRINUSE) return sockets;
   return absl::UnavailableError(absl::StrCat(
       "cannot bind ", what, ": ", host, ":", port, ": ",

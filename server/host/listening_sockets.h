@@ -12,10 +12,16 @@ namespace sfmamba::server {
 // The sockets are non-blocking. The destructor closes them. Thread-compatible.
 class ListeningSockets {
  public:
-  // `host` is a name or an address. An IPv6 address may have brackets. "::"
-  // accepts IPv4 too, and "*" means any address. Port 0 selects a free port.
-  // `what` names the port in error messages. Returns UNAVAILABLE with host and
-  // port if no address can be bound or if the port is in use.
+  // `host` is a name or an address. An IPv6 address may have brackets. Two
+  // values select all addresses of the machine:
+  // - "::" listens on all IPv6 and IPv4 addresses. If the kernel does not
+  //   support IPv6, Bind() fails.
+  // - "*" does the same as "::" if the kernel supports IPv6. Otherwise it
+  //   listens on all IPv4 addresses.
+  //
+  // Port 0 selects a free port. `what` names the port in error messages.
+  // Returns UNAVAILABLE if no address can be bound or if the port is in use.
+  // The error message contains `host` and `port`.
   static absl::StatusOr<ListeningSockets> Bind(const std::string& what,
                                                const std::string& host,
                                                int port);

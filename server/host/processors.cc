@@ -27,9 +27,10 @@ std::vector<std::string> FirstLine(const std::string& path) {
   return absl::StrSplit(line, ' ', absl::SkipEmpty());
 }
 
-// Returns the number of CPUs that a quota allows, which is quota / period. The
-// first word of each argument is a time in microseconds. Returns kNoQuota if
-// the quota is "max" or -1, or if a word is missing.
+// Returns `quota` / `period` as a number of CPUs. `quota` is the CPU time that
+// a control group may use in each period. Both arguments are lists of words, of
+// which only the first word is used. It is a time in microseconds. Returns
+// kNoQuota if the quota is "max" or -1, or if a list is empty.
 double Quota(const std::vector<std::string>& quota,
              const std::vector<std::string>& period) {
   double time = 0, of = 0;

@@ -9,9 +9,10 @@ namespace sfmamba::server {
 // Returns how many threads this process can run in parallel, at least 1. This
 // number is the smaller of the number of CPUs in the affinity mask
 // (sched_getaffinity) and the CPU quota of the control group. The quota is
-// rounded down. With one more thread, the process would use up the quota before
-// the end of the kernel's period. The kernel would then stop all threads until
-// the next period. CgroupProcessors() documents the parameters.
+// rounded down. For example, a quota of 2.5 CPUs allows 2 threads. With 3
+// threads, the process could use up its quota before the end of the kernel's
+// period. The kernel would then stop all threads until the next period.
+// CgroupProcessors() documents the parameters.
 int UsableProcessors(const std::string& membership = "/proc/self/cgroup",
                      const std::string& root = "/sys/fs/cgroup");
 

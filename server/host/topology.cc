@@ -84,8 +84,9 @@ std::vector<std::pair<int, std::vector<int>>> ReadNodes(
   return nodes;
 }
 
-// By default, a context (which runs one batch at a time) has at most this many
-// threads. Contexts with more threads were not measured.
+// By default, a context (which runs one batch at a time) has on average at most
+// this many threads, if there are enough cores. Contexts with more threads were
+// not measured.
 constexpr int kMostThreads = 16;
 
 using Core = std::vector<int>;  // The numbers of the core's CPUs.
@@ -115,10 +116,10 @@ int CountCores(absl::Span<const Processor> processors) {
 }
 
 // Divides `seats` seats in proportion to `weights`, by D'Hondt's method. Each
-// weight gets at least 1 seat. Each further seat goes to the weight for which
-// the weight divided by its new number of seats is largest. If several
-// quotients are equal, the first weight gets the seat. If `seats` equals the
-// sum of the weights, each weight gets exactly its number of seats.
+// weight gets at least 1 seat. Each further seat goes to the weight w with the
+// largest quotient w / (n + 1), where n is the number of seats that w already
+// has. If several quotients are equal, the first weight gets the seat. If
+// `seats` equals the sum of the weights, each weight w gets exactly w seats.
 std::vector<int> Apportion(const std::vector<int>& weights, int seats) {
   std::vector<int> shares(weights.size(), 1);
   for (int left = seats - static_cast<int>(shares.size()); left > 0; --left) {
@@ -208,7 +209,7 @@ std::vector<Processor> AllowedTopology() {
 int AutomaticContexts(absl::Span<const Processor> processors, int threads) {
   if (threads <= kMostThreads || processors.empty()) return 1;
   const int nodes = static_cast<int>(CoresByNode(processors).size());
-  // Rounds up, so that no context has more than kMostThreads threads.
+  // Rounds up, so that contexts have on average at most kMostThreads threads.
   const int for_each = (threads - 1) / (nodes * kMostThreads) + 1;
   return std::min({nodes * for_each, CountCores(processors), threads});
 }

@@ -39,15 +39,18 @@ std::vector<int> ParseProcessorList(const std::string& list);
 
 // Returns the default number of batches that run concurrently on the CPU, with
 // `threads` threads in total. The default is 1 for up to 16 threads, because
-// one batch on all threads has the lowest latency. For more threads, each NUMA
-// node gets the smallest number of batches for which no batch has more than 16
-// threads. The result is at least 1, and CheckContexts() accepts the result.
+// one batch on all threads has the lowest latency. For more threads, the
+// default is a multiple of the number of NUMA nodes. It is the smallest
+// multiple for which a batch has on average at most 16 threads. However, the
+// default is never larger than the number of cores or `threads`.
+// CheckContexts() accepts the default.
 int AutomaticContexts(absl::Span<const Processor> processors, int threads);
 
 // Checks that there are enough cores and threads for `contexts` contexts, each
 // of which runs one batch at a time. Each context needs at least one core and
-// one thread. Returns INVALID_ARGUMENT with the setting cpu_contexts if there
-// are too few. `threads` is the total number of threads.
+// one thread. `threads` is the total number of threads. Returns
+// INVALID_ARGUMENT if there are too few cores or threads, or if `contexts` is
+// below 1. The error message names the setting cpu_contexts.
 absl::Status CheckContexts(absl::Span<const Processor> processors, int contexts,
                            int threads);
 

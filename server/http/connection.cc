@@ -27,11 +27,14 @@ namespace asio = boost::asio;
 // response.
 constexpr absl::Duration kEndTime = absl::Seconds(1);
 constexpr size_t kMostDiscarded = 4 << 20;
-// The server reads at most kBlock bytes at once, except for a body of known
-// length on a connection without TLS. Such a body is read in larger blocks. A
-// read may return bytes that follow the request, and no memory limit counts
-// these bytes. With TLS, larger reads would be useless, because a TLS record
-// contains at most kBlock bytes.
+// The server reads at most kBlock bytes at once, except for some bodies (see
+// below). A read may also return bytes of the next request. No memory limit
+// counts these bytes, so kBlock must be small.
+//
+// If the length of a body is known and TLS is not used, the server reads the
+// body in larger blocks. These blocks contain no bytes of the next request.
+// With TLS, larger reads would be useless, because a TLS record contains at
+// most kBlock bytes.
 constexpr size_t kBlock = 16 << 10;
 // While a response is pending, the server stops reading once the client has
 // sent this many bytes of further requests. The server then notices a
@@ -39,8 +42,9 @@ constexpr size_t kBlock = 16 << 10;
 constexpr size_t kMostAhead = 16 << 10;
 constexpr absl::Duration kNever = absl::Hours(100'000);
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
-// The number of bytes that TLS uses for one connection. Asio has four record
-// buffers, and this class has one. The rest is OpenSSL's state.
+// The number of bytes that TLS needs for one connection. Each connection has
+// five buffers of the size of a TLS record. Four of them belong to Asio, and
+// the fifth is Connection::record_. The rest is OpenSSL's state.
 constexpr int64_t kTlsBytes = 96 << 10;
 
 bool IsOneLine(const std::string& text) {
@@ -253,9 +257,9 @@ void Connection::Start() {
   auto post = [loop = environment_.loop, weak = weak_from_this(),
                open = asio::make_work_guard(*environment_.loop)](
                   std::shared_ptr<Call> call, Answered answered) {
-    // `call` owns this lambda and thereby `loop`. asio::post() may destroy
-    // `call` before asio::post() returns. The copy `living` keeps the loop
-    // alive until then.
+    // `call` owns this lambda (`post`), and therefore the captured pointer
+    // `loop`. asio::post() may destroy `call` before asio::post() returns. The
+    // copy `living` keeps the event loop alive until asio::post() has returned.
     const auto living = loop;
     asio::post(*living, [weak, call = std::move(call),
                          answered = std::move(answered)]() mutable {

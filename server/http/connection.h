@@ -64,8 +64,8 @@ class CostlySteps {
   }
   void Run() {
     is_posted_ = false;
-    // Post() schedules the remaining steps. It is called first because a step
-    // may throw an exception.
+    // Post() schedules the next batch for the remaining steps. Post() comes
+    // first, so that the next batch runs even if a step throws an exception.
     Post();
     for (const auto begin = Clock::now(); !steps_.empty();) {
       auto step = std::move(steps_.front());
@@ -155,9 +155,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Read();
   void ReadSocket();
   void OnRead(Error error, absl::string_view bytes);
-  // Waits until the client resets the connection and then ends the connection.
-  // Called if the client has closed only its sending side, because such a
-  // client may still read its response.
+  // Starts to wait for a reset by the client. When a reset arrives, the
+  // connection ends. Called if the client has closed its sending side while a
+  // response is pending. Without a reset, the connection stays open, because
+  // the client may still read the response.
   void EndOnReset();
   void TakeIn(absl::string_view bytes);
   absl::Duration BodyLimit();
@@ -169,9 +170,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Write(HttpResponse response);
   void Flush();
   void EndAnswer();
-  // Closes the server's sending side, so that the client can still read the
-  // last response. The connection ends when the client closes its side, or
-  // after one second.
+  // Closes only the server's sending side and not the whole connection, so that
+  // the client can still read the last response. The connection ends when the
+  // client closes its side, or after one second.
   void EndSoon();
 
   Environment& environment_;

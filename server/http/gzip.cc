@@ -88,9 +88,9 @@ std::optional<Refusal> Unpack(int64_t max_bytes, Room::Hold* room,
   stream.avail_in = body->size();
   const int64_t packed = body->size();
   std::string unpacked;
-  // Reserves the largest possible size, so that the string never grows and
-  // copies its bytes. The system provides a page of this memory only when the
-  // page is written.
+  // Reserves the largest possible size, so that the string never has to copy
+  // its bytes to a larger buffer. The reservation is cheap, because the system
+  // provides a page of memory only when the page is written.
   unpacked.reserve(std::min(max_bytes, kMostTimes * packed));
   std::string piece(kPiece, '\0');
   for (int result = Z_OK; result != Z_STREAM_END || stream.avail_in > 0;) {

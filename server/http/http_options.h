@@ -54,17 +54,20 @@ struct HttpOptions {
   // body counts until its request is answered. A response counts until it is
   // sent. If a new body does not fit, its request gets status 503 with the
   // header Retry-After. If the length of a body is known, its bytes are
-  // reserved before the body is read. If the limit is too small for one client
-  // to send a body of `max_body_bytes`, the server uses a larger limit.
+  // reserved before the body is read. If the limit is smaller than
+  // `max_body_bytes` / `client_share`, the server uses this quotient as the
+  // limit. The largest allowed body then fits into the share of one client.
   int64_t max_held_bytes = int64_t{256} << 20;
   // The maximum fraction of max_held_bytes that the bodies of one client may
   // occupy, from 0.5 to 1. See server::ClientShares.
   double client_share = 1;
-  // The time limit for receiving a body after the request's head has arrived. A
-  // slow client has less time. When n bytes of the body have arrived, the next
-  // bytes must arrive within `head_time` + n / `min_body_rate` seconds after
-  // the head. `min_body_rate` is in bytes per second. A request that takes
-  // longer gets status 408.
+  // A body must arrive within two time limits. Both limits begin when the
+  // request's head has arrived:
+  // - The whole body must arrive within `body_time`.
+  // - If n bytes of the body have arrived, the next bytes must arrive within
+  //   `head_time` plus n / `min_body_rate` seconds. `min_body_rate` is in bytes
+  //   per second. This limit stops slow clients before the end of `body_time`.
+  // A request that exceeds one of these limits gets status 408.
   absl::Duration body_time = absl::Seconds(60);
   int64_t min_body_rate = 16 << 10;
   // The time limit for writing a response. The server closes the connection

@@ -37,8 +37,9 @@ using asio::ip::tcp;
 using Error = boost::system::error_code;
 
 constexpr std::chrono::milliseconds kNoDescriptors{100};
-// After this time, the loop pauses TLS handshakes and serves other connections.
-// The signature of a single handshake takes about 1 ms.
+// When the loop has worked on TLS handshakes for this long, it serves other
+// connections before it continues with handshakes. Within this time, the loop
+// completes about one handshake, whose signature takes about 1 ms.
 constexpr std::chrono::milliseconds kHandshakes{1};
 // The expected time of a handler call is kHandlerCost plus the size of the body
 // divided by kBytesASecond. The pool prefers calls with a shorter expected
@@ -78,8 +79,8 @@ class HttpServer::Port {
   bool EndOne();
   void OnEnded(Connection& connection);
   void CloseListeners();
-  // Closes idle connections. Sets drained_ if no connection still has to send a
-  // response.
+  // Closes idle connections and connections in a TLS handshake. Sets drained_
+  // if all other connections have sent their last response.
   void GoOnDraining() ABSL_LOCKS_EXCLUDED(mu_);
   void CallHandler(std::shared_ptr<Call> call, HttpRequest request);
   // Decompresses the body and calls the handler. Called by the pool's threads.
@@ -171,7 +172,8 @@ void HttpServer::Port::Accept(tcp::acceptor& acceptor) {
   acceptor.async_accept([this, &acceptor](Error error, tcp::socket socket) {
     if (error == asio::error::operation_aborted) return;
     if (!error) {
-      // This call comes first because Add() may throw.
+      // Accept() comes first. If Add() came first and threw an exception, the
+      // port would accept no further connections.
       Accept(acceptor);
       return Add(std::move(socket));
     }
@@ -256,9 +258,11 @@ void HttpServer::Port::CallHandler(std::shared_ptr<Call> call,
                             ? request.body.size()
                             : options_.max_body_bytes;
   work.cost = kHandlerCost + absl::Seconds(bytes / kBytesASecond);
-  // The pool shares its threads fairly among groups. The short requests of one
-  // client share a group. If these requests take longer than expected, they do
-  // not delay other clients. Each long request has a group of its own.
+  // The pool shares its threads fairly among groups. A request is cheap if its
+  // cost is below 2 * kHandlerCost. All cheap requests of one client are in the
+  // same group, because they may take longer than expected. They then delay
+  // mainly each other and not the requests of other clients. Each request that
+  // is not cheap has a group of its own.
   work.group = work.cost < 2 * kHandlerCost ? absl::HashOf(request.client())
                                             : pool_.NewGroup();
   // If this function throws, the exchange is destroyed, and the client receives

@@ -16,9 +16,9 @@ namespace sfmamba::http {
 
 // Serves GET /metrics with all series in Prometheus's text format. The page is
 // compressed with gzip if the client accepts gzip. Creating a page takes
-// milliseconds, so requests that wait at the same time share one page. A
-// request never gets a page whose creation began before the request had
-// arrived. Thread-safe.
+// milliseconds. Therefore, all requests that are waiting when the creation of a
+// page begins get this page. A request that arrives later gets a newer page.
+// Thread-safe.
 class MetricsPage {
  public:
   // `metrics` must outlive the page.

@@ -71,9 +71,12 @@ size_t RequestReader::Read(absl::string_view bytes) {
     if (is_head) head_bytes_ += part;
     read += part;
   }
-  // Within one call, the parser itself limits the head. The code below also
-  // limits a head that arrives in several calls. It also limits the number of
-  // bytes between two chunks.
+  // In each call of Read(), the parser checks only how many bytes of the head
+  // this call contains. The code below checks the size of the whole head, which
+  // may arrive in several calls. It also checks the size of two incomplete
+  // parts of a chunked body:
+  // - the line before a chunk (chunk size and extensions)
+  // - the trailers (headers after the last chunk)
   const size_t left = bytes.size() - read;
   if (!error || error == BeastError::need_more) {
     if (head_bytes_ > limits_.head_bytes ||
@@ -169,9 +172,10 @@ void RequestReader::on_header_impl(Error& error) {
 void RequestReader::on_chunk_header_impl(uint64_t, Text extensions,
                                          Error& error) {
   extension_bytes_ += extensions.size();
-  // Inside quotes, the parser accepts every byte. Other HTTP software could
-  // read some of these bytes as the end of the line. The server therefore
-  // refuses control characters.
+  // The value of a chunk extension may be in quotes. The parser accepts every
+  // byte inside these quotes. Other HTTP software could read some of these
+  // bytes as the end of the line. The server therefore refuses control
+  // characters.
   const bool is_text =
       std::all_of(extensions.begin(), extensions.end(),
                   [](char c) { return !absl::ascii_iscntrl(c) || c == '\t'; });

@@ -24,8 +24,9 @@ int CenterOffset(int size, int part) {
   return static_cast<int>(std::nearbyint((size - part) / 2.0));
 }
 
-// Returns the size of the resized picture and the window. The window is the
-// rectangle of the resized picture that the model sees.
+// Returns the size to which a picture of `width` x `height` pixels is resized.
+// Also returns the window, which is a rectangle of the resized picture. The
+// model sees only the pixels in the window.
 ResizeWindow WindowOf(int width, int height, const PreprocessOptions& options) {
   const int short_side = std::min(width, height);
   const int long_side = std::max(width, height);

@@ -30,8 +30,10 @@ struct PictureSize {
   int64_t pixels() const { return int64_t{1} * height * width; }
 };
 
-// A rectangle in fractions of the picture's width and height. If the rectangle
-// is the crop of a request, then 0 <= min < max <= 1.
+// A rectangle in fractions of the picture's width and height. The default is
+// the whole picture. The crop of a request has 0 <= min < max <= 1. Other
+// rectangles may extend beyond the picture, for example the result of
+// SeenPart().
 struct CropRect {
   float x_min = 0, y_min = 0, x_max = 1, y_max = 1;
 };
@@ -54,10 +56,12 @@ struct PreprocessOptions {
 };
 
 // Converts an error of the decoders or of DecodeWatch in base/ to the error
-// that the client gets. The result is INVALID_ARGUMENT with reason
-// IMAGE_FORMAT_UNSUPPORTED, IMAGE_TOO_LARGE or IMAGE_DECODE_TIMEOUT. If the
-// bytes are corrupt, the reason is IMAGE_DECODE_FAILED. CANCELLED is returned
-// unchanged.
+// that the client gets. Returns CANCELLED unchanged. All other errors become
+// INVALID_ARGUMENT with a reason that depends on the code of `status`:
+//   UNIMPLEMENTED      IMAGE_FORMAT_UNSUPPORTED
+//   OUT_OF_RANGE       IMAGE_TOO_LARGE
+//   DEADLINE_EXCEEDED  IMAGE_DECODE_TIMEOUT
+//   other codes        IMAGE_DECODE_FAILED
 absl::Status DecodeError(const absl::Status& status);
 
 struct RowsInput {

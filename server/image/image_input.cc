@@ -28,9 +28,11 @@ PreprocessOptions PreprocessOf(const model::ModelConfig& model,
   return options;
 }
 
-// Returns the minimum length of the decoded picture's sides, or 0 if the
-// picture must be decoded at full size. With shorter sides, the crop would be
-// smaller than the model's input and would have to be enlarged.
+// The decoder may reduce the size of a JPEG while it decodes the JPEG. Returns
+// the minimum length in pixels that both sides of the reduced picture must
+// have. Returns 0 if the picture must be decoded at full size. If a side were
+// shorter, the part for the model (the crop or the whole picture) could be
+// smaller than resize_size. The part would then have to be enlarged.
 int MinSide(const ImageSource& image, const model::ModelConfig& model) {
   if (image.full_size || KeepsRatio(model)) return 0;
   const int resize_size = model.resize_size();

@@ -55,20 +55,26 @@ int64_t InputMemory(const ImageSource& image, const ImageHeader& header,
 int64_t InputMemory(const ImageSource& image, const PictureSize& pixels,
                     const model::ModelConfig& model);
 
-// Decodes, crops and resizes an image to the input of `model`. A tensor is only
-// converted. If `resize` is set, it replaces the resize mode of the model. For
-// a model that keeps the aspect ratio, `resize` is ignored and the image is
-// decoded at full size. The image must have passed ValidateImage().
+// Creates the input of `model` from an image of a request. The image must have
+// passed ValidateImage(). An encoded image or a pixel buffer is decoded,
+// cropped and resized. A region of a decoded picture is only resized. A tensor
+// already has the size of an input. Its elements are copied, and 16-bit
+// elements are converted to 32-bit floats.
 //
-// Returns INVALID_ARGUMENT if the image cannot be decoded, or if decoding and
-// resizing exceed limits.max_decode_time. The error names a field relative to
-// the image, for example ".encoded". `wanted` is called every few milliseconds.
-// If `wanted` returns false, MakeInput() returns CANCELLED.
+// If `resize` is set, it replaces the resize mode of the model. For a model
+// that keeps the aspect ratio, `resize` is ignored and the image is decoded at
+// full size.
 //
-// If `pool` is not null, a tensor's pixels are stored in memory of the pool. If
-// `kept` is not null, the picture is decoded at full size and then moved to
-// `kept`. `kept` must be null if the image is a tensor or a region of a
-// picture.
+// Returns INVALID_ARGUMENT if the image cannot be decoded, if a tensor contains
+// a NaN or an infinity, or if decoding and resizing exceed
+// limits.max_decode_time. The error names a field relative to the image, for
+// example ".encoded". `wanted` is called every few milliseconds. If `wanted`
+// returns false, MakeInput() returns CANCELLED.
+//
+// If `pool` is not null, the pixels of a kUint8 tensor are stored in memory of
+// the pool. If `kept` is not null, the picture is decoded at full size and then
+// moved to `kept`. `kept` must be null if the image is a tensor or a region of
+// a picture.
 absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         const model::ModelConfig& model,
                                         std::optional<ResizeMode> resize,

@@ -24,12 +24,13 @@ struct EncodedImage {
 // Uncompressed 8-bit pixels.
 struct PixelBuffer {
   enum class Format {
-    // A Y plane, followed by UV pairs. The width and the height must be even.
     kRgb8,
     kBgr8,
     kRgba8,  // Alpha is dropped, not blended.
     kBgra8,
     kGray8,
+    // NV12 stores a plane of Y values, followed by a plane of UV pairs. The
+    // width and the height must be even.
     kNv12,
   };
   int width = 0;
@@ -65,10 +66,11 @@ struct ImageSource {
   std::optional<CropRect> crop;   // A part of the oriented picture.
   bool apply_orientation = true;  // If true, the EXIF orientation is applied.
   bool full_size = false;         // If true, a JPEG is decoded at full scale.
-  // If this function is set, it must be called before the image's bytes are
-  // read. It copies the bytes into the buffer to which `source` points. Before
-  // the call, only the number of bytes is valid. The bytes of a refused request
-  // are therefore never copied.
+  // If the image's bytes arrived in several pieces, this function copies them
+  // into the buffer to which `source` points. If the function is set, it must
+  // be called before the bytes are read. Until then, only the number of bytes
+  // is valid. The server calls the function just before it decodes the image,
+  // so it never copies the bytes of a refused request.
   std::function<void()> fetch;
 
   const EncodedImage* encoded() const {

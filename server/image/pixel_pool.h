@@ -53,24 +53,25 @@ class Pixels {
 // Thread-safe. Pixels may outlive the pool.
 class PixelPool {
  public:
-  // `memory` has room for `count` inputs of `bytes` bytes each. If `memory` is
-  // null, the pool is empty.
+  // `memory` consists of `count` slots of `bytes` bytes each. A slot holds the
+  // pixels of one input. If `memory` is null, the pool has no slots.
   PixelPool(std::shared_ptr<uint8_t> memory, size_t bytes, size_t count)
       : bytes_(bytes), slots_(std::make_shared<Slots>()) {
     if (memory == nullptr) count = 0;
     absl::MutexLock lock(&slots_->mu);
-    // Take() removes the last element of `free`. Inputs are therefore added in
-    // reverse order, so that the first inputs of `memory` are used first. An
-    // idle server then uses only a few inputs and touches few pages.
+    // Take() removes the last slot of `free`. The slots are therefore added in
+    // reverse order, so that the slots at the start of `memory` are used first.
+    // A server with little work then uses only a few slots and touches only a
+    // few memory pages.
     for (size_t i = count; i > 0; --i) {
       slots_->free.push_back(memory.get() + (i - 1) * bytes);
     }
     slots_->memory = std::move(memory);
   }
 
-  // Returns `bytes` bytes with unspecified values. The memory comes from the
-  // pool if `bytes` is the pool's input size and memory for an input is unused.
-  // Otherwise the memory is newly allocated.
+  // Returns `bytes` bytes with unspecified values. The memory is a slot of the
+  // pool if `bytes` is the size of a slot and a slot is free. Otherwise the
+  // memory is newly allocated.
   Pixels Take(size_t bytes) {
     uint8_t* const slot = bytes == bytes_ ? slots_->Take() : nullptr;
     if (slot == nullptr) return std::vector<uint8_t>(bytes);

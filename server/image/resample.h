@@ -77,8 +77,9 @@ class RowResizer {
   uint8_t* RowAt(int slot) { return &rows_[kUnaligned + slot * stride_]; }
   void TakeRows();
   // Resizes the next kAtOnce rows of the picture, starting with row taken_.
-  // `rows` contains the addresses of these kAtOnce rows. Row end_ and later
-  // rows are not used and may have any content.
+  // `rows` contains the addresses of these kAtOnce rows. If fewer rows remain
+  // before row end_, the last addresses in `rows` must still be readable, but
+  // their content may be anything. The window does not use this content.
   void Take(const uint8_t* const* rows);
   void Narrow(const uint8_t* const* rows);
   void Combine(int output);

@@ -7,8 +7,9 @@ namespace sfmamba::observability {
 
 // The load of a server in the form that load balancers use.
 struct Load {
-  // The backlog (the expected time for the waiting work) divided by the target
-  // backlog. The value is between 0, if no work waits, and 2.
+  // The average of backlog / target backlog over the last seconds. The backlog
+  // is the expected time until the waiting images are computed, and 0 if none
+  // wait. A ratio above 2 counts as 2.
   double utilization = 0;
   double answers_per_second = 0;
   double errors_per_second = 0;
@@ -27,12 +28,13 @@ class LoadMeter {
   static constexpr absl::Duration kMemory = absl::Seconds(3);
   static constexpr double kMaxUtilization = 2;
 
-  // `target` is the backlog that counts as utilization 1.
+  // `target` is the target backlog. If the backlog stays equal to `target`, the
+  // utilization becomes 1.
   explicit LoadMeter(absl::Duration target) : target_(target) {}
 
   // Records that a request ended at `now`. `answered` is true for an answer and
-  // false for a server error. `backlog` is the expected time for the waiting
-  // work. Returns the updated load.
+  // false for a server error. `backlog` is the expected time until the
+  // waiting images are computed. Returns the updated load.
   Load RequestEnded(bool answered, absl::Duration backlog, absl::Time now);
 
  private:

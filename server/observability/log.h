@@ -161,8 +161,8 @@ class Logger {
   const LogFormat format_;
   absl::Mutex mu_;
   LineSampler access_ ABSL_GUARDED_BY(mu_){100, 100};
-  // Counts the log lines of failed requests. The key is the reason of the
-  // failure.
+  // For each reason of failure, the sampler that limits the log lines of the
+  // requests that failed for this reason.
   absl::flat_hash_map<std::string, LineSampler> refused_ ABSL_GUARDED_BY(mu_);
   LogWriter writer_;
 };

@@ -48,8 +48,10 @@ void LogWriter::Write(std::string line, bool urgent) {
   worker_.Push([this, line = std::move(line)](bool /*stopped*/) {
     const bool written = WriteAll(line);
     absl::MutexLock lock(&mu_);
-    // Subtracts the size only after writing. While the descriptor is blocked,
-    // the lines therefore count as queued and cannot exceed the limit.
+    // Subtracts the size only after the line was written. The line that is
+    // being written therefore still counts as queued. While the descriptor is
+    // blocked, no size is subtracted. Write() then drops lines that would
+    // exceed the limit of the queue.
     bytes_ -= line.size();
     if (!written) ++dropped_;
     if (bytes_ == 0) written_.SignalAll();
@@ -72,8 +74,10 @@ int64_t LogWriter::TakeDropped() {
 bool LogWriter::WriteAll(const std::string& text) {
   for (size_t done = 0; done < text.size();) {
     pollfd ready = {fd_, POLLOUT, 0};
-    // After the destructor's time limit, writes no longer wait for the reader
-    // of the output, because thousands of lines may be queued.
+    // After the destructor's time limit, this function no longer waits for a
+    // blocked output. It drops the line instead. Thousands of lines may be
+    // queued. If each of them waited even for one kPollPeriod, the destructor
+    // could take minutes.
     const bool may_wait = !GivesUp();
     const absl::Duration wait = may_wait ? kPollPeriod : absl::ZeroDuration();
     if (poll(&ready, 1, absl::ToInt64Milliseconds(wait)) <= 0) {

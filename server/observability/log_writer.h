@@ -35,30 +35,35 @@ class LogWriter {
   // counts the line. Never blocks. Urgent lines may use extra queue space.
   void Write(std::string line, bool urgent) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Waits until the lines queued before this call are written. Returns false if
-  // `limit` passes first.
+  // Waits until the queue is empty and no line is being written. Returns false
+  // if `limit` passes first.
   bool Flush(absl::Duration limit) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns the number of lines dropped since the last call.
   int64_t TakeDropped() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Writes all of `text`. Returns false if the descriptor fails, or if the
-  // destructor's time limit passes.
+  // Writes all of `text`. Waits while the descriptor is blocked. Returns false
+  // if the descriptor fails. Also returns false if the descriptor is blocked
+  // after the destructor's time limit.
   bool WriteAll(const std::string& text) ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns true if the destructor's time limit has passed.
   bool GivesUp() const ABSL_LOCKS_EXCLUDED(mu_);
 
   const int fd_;
   const Options options_;
 
   mutable absl::Mutex mu_;
-  // Signalled when every line has been written.
+  // Signalled when bytes_ becomes 0.
   mutable server::SteadyCondVar written_;
   // The total size in bytes of the lines that wait or are being written.
   size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t dropped_ ABSL_GUARDED_BY(mu_) = 0;
+  // The end of the destructor's time limit, by base::SteadyNow(). The value is
+  // InfiniteFuture() until the destructor sets this member.
   absl::Time give_up_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
-  // This member is the last, because its thread uses the members above.
+  // Declared last, so that it is destroyed first. The destructor of the worker
+  // joins the worker's thread, which uses the members above.
   server::Worker worker_{{"log"}};
 };
 

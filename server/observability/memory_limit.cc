@@ -50,9 +50,11 @@ int64_t MachineMemory(const std::string& root, absl::string_view name) {
 }
 
 // Returns the smallest limit of the control group `path` and of its ancestors.
-// `mount` is the folder of the hierarchy, and `path` is for example
-// "/kubepods/pod1". Also reads the limit of the root, because a container may
-// see its own group as the root.
+// `mount` is the folder where the control groups are mounted, for example
+// "/sys/fs/cgroup". `path` is for example "/kubepods/pod1". `file` is the name
+// of the file that contains a group's limit, for example "memory.max". Also
+// reads the limit of the root group "/", because a container may see its own
+// group as the root group.
 int64_t GroupLimit(const std::string& mount, absl::string_view path,
                    absl::string_view file) {
   int64_t limit = kNone;

@@ -48,13 +48,16 @@ class Metrics {
   // names return the same object.
   std::shared_ptr<DeviceMetrics> Device(absl::string_view device)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns the metrics for requests that name an unknown model. Their label is
-  // "_unknown" and not the requested name, because callers must not be able to
-  // create labels.
+  // Returns the metrics for requests whose model is not known, for example
+  // because no model has the requested name. The label "model" of these metrics
+  // has the value "_unknown". The requested name is not used as the value,
+  // because callers must not be able to create time series.
   ModelMetrics& UnknownModel() { return *unknown_; }
   // Returns the metrics for requests that concern no single model.
   ModelMetrics& NoModel() { return *none_; }
 
+  // Adds a request to the number of requests in flight. `bytes` is the size of
+  // the request's message.
   void RequestStarted(Method method, int64_t bytes);
   // Subtracts a request from the number of requests in flight. The request's
   // result is counted by ModelMetrics::RequestDone().
@@ -82,16 +85,18 @@ class Metrics {
   // connections were open.
   void GrpcConnectionRefused();
   void HttpConnectionRefused();
-  // Reports that a call was refused because the caller may not make it.
-  // `reason` is the ErrorInfo.reason of the error.
+  // Reports that the server refused a call because the caller may not call the
+  // method. For example, the caller's token is unknown. `reason` is the
+  // ErrorInfo.reason of the error.
   void CallRefused(absl::string_view reason);
   // Reports that a TLS handshake on the gRPC port failed.
   void TlsHandshakeFailed();
   // Reports that a trusted proxy forwarded a malformed address.
   void ForwardMalformed();
-  // Reports that files were reloaded. `what` is "tokens" for the token file and
-  // "tls" for the TLS files. If `taken` is true, the new contents are in use.
-  // If it is false, the old contents stay in use.
+  // Reports that the server tried to reload files. `what` is "tokens" for the
+  // token file and "tls" for the TLS files. If `taken` is true, the server now
+  // uses the new contents. If `taken` is false, the reload failed and the
+  // server still uses the old contents.
   void FilesReloaded(absl::string_view what, bool taken);
   void CertificateExpires(absl::Time time);
   // Makes Collect() report the size of `budget` and how much memory requests
@@ -103,8 +108,8 @@ class Metrics {
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Removes the metrics of a model or of a device if no object except this one
-  // owns them. Also removes their series.
+  // Removes the metrics of each model and device if no object except this one
+  // owns these metrics. Also removes their time series.
   void Forget() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Updates the gauges of queues, devices and memory.
   void Refresh() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -114,7 +119,9 @@ class Metrics {
   const std::unique_ptr<MetricFamilies> families_;
   std::atomic<const server::MemoryBudget*> memory_{nullptr};
 
-  // Collect() also holds this mutex while it reads the series.
+  // Guards the maps below. Collect() holds this mutex until it has read all
+  // metrics of `families_`. A concurrent Collect() or Model() can therefore not
+  // clear or remove time series meanwhile.
   mutable absl::Mutex mu_;
   mutable std::map<std::string, std::shared_ptr<ModelSeries>> series_
       ABSL_GUARDED_BY(mu_);  // The key is the model's name.

@@ -99,11 +99,11 @@ class ModelMetrics {
   void StageDone(Stage stage, ItemOutcome outcome, absl::Duration duration);
 
   // The executor calls BatchStarted() when a batch starts, and BatchRun() when
-  // the batch has ended. The batch has `items` images, or `padded` images with
-  // padding. `size` is an image size such as "224x224". `trigger` is the reason
-  // why the batch left its queue. After the first 64 sizes, new sizes are
-  // counted as "other", because a detection or segmentation model may have
-  // thousands of sizes.
+  // the batch has ended. `items` is the number of images in the batch. `padded`
+  // is `items` plus the number of padding images. `size` is an image size such
+  // as "224x224". `trigger` is the reason why the batch left its queue. After
+  // the first 64 sizes, new sizes are counted as "other", because a detection
+  // or segmentation model may have thousands of sizes.
   void BatchStarted();
   void BatchRun(absl::string_view size, absl::string_view trigger, int items,
                 int padded);
@@ -166,10 +166,12 @@ class ModelMetrics {
   ModelMetrics(const MetricFamilies& families,
                std::shared_ptr<ModelSeries> shared, absl::string_view version);
 
-  // Updates the gauges that all versions of the model share. Adds this
-  // version's images, bytes and backlog. The age, the number of clients and the
-  // predicted wait are the largest value of all versions. `now` is the current
-  // time by base::SteadyNow().
+  // Updates the gauges that all versions of the model share. Each scrape first
+  // clears these gauges, and then calls this method for each version. The
+  // number of waiting images, their bytes and the backlog are sums over all
+  // versions. The age of the oldest waiting image, the number of clients and
+  // the predicted wait are maxima over all versions. `now` is the current time
+  // by base::SteadyNow().
   void ShowQueue(absl::Time now) const;
 
   const std::shared_ptr<ModelSeries> shared_;

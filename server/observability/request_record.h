@@ -30,7 +30,7 @@ class RequestRecord {
   RequestRecord(const RequestRecord&) = delete;
   RequestRecord& operator=(const RequestRecord&) = delete;
 
-  // Returns when the request arrived, by base::SteadyNow().
+  // Returns the time of the request's arrival, by base::SteadyNow().
   absl::Time start() const { return start_; }
 
   // Returns the trace that contains the request.
@@ -38,12 +38,13 @@ class RequestRecord {
 
   const std::string& request_id() const { return request_id_; }
   void set_request_id(absl::string_view id) { request_id_ = std::string(id); }
-  // Sets the client that sent the request. The client is a name from the token
-  // file or an address.
+  // Sets the client that sent the request. `client` is the client's name in the
+  // token file or the client's address.
   void set_client(std::string client) { client_ = std::move(client); }
   void set_images(int images) { images_ = images; }
-  // Sets the model in whose metrics the request is counted. Without this call,
-  // the request is counted under the name "_unknown".
+  // Sets the model in whose metrics the request is counted. If neither
+  // set_model() nor set_no_model() is called, the request is counted under the
+  // model name "_unknown".
   void set_model(std::string name, std::shared_ptr<ModelMetrics> metrics);
   // Records that the request concerns no single model.
   void set_no_model() { model_ = &metrics_.NoModel(); }
@@ -52,8 +53,9 @@ class RequestRecord {
   // response is OK. Used if every image of the request failed.
   void CountAs(absl::Status error) { counted_as_ = std::move(error); }
 
-  // Records the request in the metrics and the log. Returns `status` with the
-  // trace id added to the error's details.
+  // Records the request in the metrics and the log. If `status` is an error,
+  // returns this error with the trace id added to its details. Otherwise,
+  // returns OK.
   absl::Status Finish(const absl::Status& status);
 
  private:

@@ -116,7 +116,8 @@ std::string KeptTracestate(absl::string_view tracestate) {
   }
   // Shortens the header to 512 bytes. First removes members of more than 128
   // bytes, and then the last members. W3C Trace Context, "tracestate Limits",
-  // requires this order.
+  // specifies this order. `bytes` includes a comma after the last member. The
+  // header does not contain this comma, so `bytes` may be 513.
   const auto is_too_long = [&bytes] { return bytes > kMaxTracestateBytes + 1; };
   for (auto member = members.begin();
        is_too_long() && member != members.end();) {

@@ -19,12 +19,14 @@
 namespace sfmamba::prediction {
 namespace {
 
-// Expected times for encoding detected objects. Each object takes kPerObject,
-// plus the time for its mask. A mask is encoded line by line. A line is a row
-// in a PNG and a column in run lengths. Each line takes kPerLine. In a PNG,
-// every 8 pixels of a line take another kPerPngByte. An edge is a place where a
-// set and an unset pixel meet. Each edge takes another kPerEdge. Only noisy
-// masks have many edges.
+// Expected times for encoding detected objects. An object takes kPerObject
+// plus the time for its mask. A mask is encoded line by line. If the mask
+// becomes a PNG, a line is a row of pixels. If the mask becomes a run-length
+// encoding, a line is a column of pixels. The time for a mask is the sum of:
+// - kPerLine for each line,
+// - kPerPngByte for every 8 pixels of a line, in a PNG only,
+// - kPerEdge for each edge, which is a place where a set and an unset pixel
+//   meet. Only noisy masks have many edges.
 constexpr absl::Duration kPerLine = absl::Nanoseconds(150);
 constexpr absl::Duration kPerPngByte = absl::Nanoseconds(2);
 constexpr absl::Duration kPerEdge = absl::Nanoseconds(20);
@@ -32,7 +34,9 @@ constexpr absl::Duration kPerObject = absl::Nanoseconds(500);
 // A step stops encoding when the expected time of its work has reached this
 // duration.
 constexpr absl::Duration kPiece = absl::Milliseconds(4);
-// The expected times to sort one detection and to compare two detections.
+// Expected times for merging the detections of all tiles. kPerSorted is the
+// time to collect and sort all detections, divided by their number.
+// kPerComparison is the time to compare two detections.
 constexpr absl::Duration kPerSorted = absl::Nanoseconds(200);
 constexpr absl::Duration kPerComparison = absl::Nanoseconds(3);
 // The size in bytes of a mask in the model's result.
@@ -180,8 +184,9 @@ class DetectionEncoder final : public AnswerEncoder {
   // The expected time per line of mask_, with edges. Zero until the first lines
   // are encoded.
   absl::Duration per_line_;
-  int64_t bytes_ = 0;    // The size in bytes of the masks in answer_.
-  absl::Duration left_;  // The expected time of the remaining work.
+  int64_t bytes_ = 0;  // The size in bytes of the masks in answer_.
+  // The expected time of the remaining work, without the time for edges.
+  absl::Duration left_;
 };
 
 // Merges the detections of all tiles, then encodes the merged detections.
@@ -319,8 +324,10 @@ class DetectionHandler final : public TaskHandler {
   }
   int64_t ResultBytes(const repository::ModelDirectory& model,
                       const ImageFacts& image) const override {
-    // The result stores a mask as 28 x 28 probabilities. The server never
-    // stores a mask in the size of the picture.
+    // The model's result contains each mask as 28 x 28 probabilities. A mask
+    // therefore takes kMaskBytes, independent of the size of the picture. If
+    // there are no masks, only an image with several tiles is counted. The
+    // boxes and scores of a single model input are negligible.
     const int64_t per_object = WantsMasks(params_, model) ? kMaskBytes
                                : image.inputs() > 1 ? sizeof(model::Detection)
                                                     : 0;

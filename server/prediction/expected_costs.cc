@@ -10,7 +10,8 @@ namespace {
 
 // The weight of the newest measurement in the moving average.
 constexpr double kWeight = 0.1;
-// Measurements of work with a shorter expected time are ignored.
+// If the expected time of work is shorter than kShortest, the measurement of
+// this work is ignored.
 constexpr absl::Duration kShortest = absl::Microseconds(50);
 
 // The name of an image format, and the time to decode and resize one pixel of a

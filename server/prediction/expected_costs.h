@@ -11,9 +11,9 @@
 namespace sfmamba::prediction {
 
 // The moving average of the ratio between the measured time and the expected
-// time of work. The average starts at 1 and stays between 1/4 and 4. This range
-// limits how much slow pictures of one client can raise the estimates for other
-// clients, because all clients share one average.
+// time of work. All clients share one average. If one client sends slow
+// pictures, the estimates for other clients therefore rise too. The average
+// starts at 1 and stays between 1/4 and 4, so that this rise is limited.
 //
 // Thread-safe. If two threads add a measurement at the same time, one
 // measurement may be lost.

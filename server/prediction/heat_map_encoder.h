@@ -43,8 +43,9 @@ class HeatMapEncoder {
   // Returns the Place of each of the PNG's `size` rows. The heat map has
   // `values` rows, which cover the height of the model's input. The top and the
   // bottom of the input lie at `min` and `max`, in fractions of the PNG's
-  // height. If the arguments describe widths, the function returns the Place of
-  // each column instead.
+  // height. The function also computes the Place of each column. The caller
+  // then passes numbers of columns as `size` and `values`. `min` and `max` are
+  // then the left and the right side of the input, in fractions of the width.
   static std::vector<Place> Places(int size, float min, float max, int values);
   void FillRow(int y, uint8_t* row);
 

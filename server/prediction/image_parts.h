@@ -37,9 +37,14 @@ struct InputRun {
 // reference, the destructor calls `done`, which continues with the image:
 //
 //   auto parts = std::make_shared<ImageParts>(count, collector, done);
-//   task.done = [parts, i](auto result, const BatchInfo& batch) mutable {
-//     parts->End(i, std::move(result), run);
-//     parts = nullptr;  // The callback itself lives until the batch is done.
+//   InputRun run;
+//   run.submitted = base::SteadyNow();
+//   task.done = [parts, i, run](auto result, const BatchInfo& batch) mutable {
+//     run.End(batch);
+//     parts->End(i, std::move(result), std::move(run));
+//     // The callback must release its reference here, because the callback
+//     // object itself may live until the whole batch is done.
+//     parts = nullptr;
 //   };
 //   parts = nullptr;  // When all parts are submitted.
 //
@@ -61,7 +66,9 @@ class ImageParts {
   // Records that part `i` ended with `result`. Must be called once for each
   // submitted part.
   void End(int i, absl::StatusOr<model::Result> result, InputRun run);
-  // Records `status` as the error of all parts that were not submitted.
+  // Records `status` as an error of the image. Called, for example, if the
+  // remaining parts cannot be submitted. End() is then not called for these
+  // parts. If there are several errors, `done` gets only one of them. See Done.
   void Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -15,8 +15,8 @@ namespace sfmamba::prediction {
 // some rows at a time. Resizes the logits first to the size of the model's
 // input, then to the size of the map. Gives each pixel the class with the
 // highest logit. The model returns logits only if SegmentationOptions::logits
-// is set. Otherwise the model computes the same map itself. Source:
-// docs/heads.md, "UperNet". Thread-compatible.
+// is set. Otherwise the model computes the same map itself. The section "Class
+// maps" of docs/heads.md defines the map. Thread-compatible.
 class LogitsMap {
  public:
   // `input` is the size of the model's input, and `out` the size of the map. If

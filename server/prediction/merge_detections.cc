@@ -125,9 +125,10 @@ Float Area(const Box& box) {
 }
 
 // Returns true if the boxes overlap by at least `rule.threshold`. Computes with
-// numbers of type `Float`. As in the SAHI library, the boxes of two detections
-// are compared in single precision. The box of a detection and the extended box
-// of an object are compared in double precision.
+// numbers of type `Float`. The boxes of two detections are compared in single
+// precision. GREEDY_NMM also compares the box of a detection with the box of an
+// object, which surrounds all detections merged so far. This comparison uses
+// double precision. The SAHI library uses the same precisions.
 template <typename Float>
 bool Match(const Box& a, const Box& b, const MergeRule& rule) {
   const Float width = std::max(

@@ -30,13 +30,21 @@ struct MergeRule {
 };
 
 // Merges the detections in overlapping parts of a picture into objects. Each
-// object starts as the remaining detection with the highest score.
-// - NMS drops the detections that match the object.
-// - GREEDY_NMM extends the object's box and mask by the matching detections,
-//   one after another, best first. A matching detection is dropped if it does
-//   not match the extended box.
-// The SAHI library computes the same boxes, and the same order of objects with
-// equal scores. Source: github.com/obss/sahi, "postprocess", NMS and GREEDYNMM.
+// object starts as the remaining detection with the highest score, which is
+// called its first detection. Two boxes match if they overlap by at least
+// MergeRule::threshold.
+// - NMS drops each detection whose box matches the first detection's box.
+// - GREEDY_NMM visits the detections whose boxes match the first detection's
+//   box, in descending order of scores. If such a detection also matches the
+//   object's current box, it is merged into the object and extends the object's
+//   box and mask. Otherwise, the detection is dropped.
+// Unless MergeRule::class_agnostic is true, only detections of the first
+// detection's class are dropped or merged. All other detections remain for
+// later objects.
+//
+// The result has the same boxes as the result of the SAHI library, in the same
+// order, even if scores are equal. Source: github.com/obss/sahi, "postprocess",
+// NMS and GREEDYNMM.
 //
 //   DetectionMerger merger(all, rule);
 //   while (!merger.done()) merger.MergeNext();

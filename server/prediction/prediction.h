@@ -120,17 +120,20 @@ class ResponseWriter {
 // answers are sent.
 class Prediction {
  public:
-  // `writer` must outlive the prediction. A prediction with a `parent` is part
-  // of the parent's request. If one of the two is dropped, the other is dropped
-  // too. `parent` must outlive the prediction.
+  // `writer` must outlive the prediction. A prediction with a `parent` does a
+  // part of the work for the parent's request. For example, it classifies the
+  // crops of a detection request. If this prediction or its parent is dropped
+  // (see Drop()), the other one is dropped too. `parent` must outlive the
+  // prediction.
   Prediction(const PredictionEnvironment& environment,
              PredictionRequest request, ResponseWriter* writer,
              const Prediction* parent = nullptr);
 
-  // Starts the prediction. `serving` is the result of the checks that were made
-  // before. If `serving` is an error, the request ends immediately with this
-  // error. Start() does not block for long, because its checks need no
-  // decoding.
+  // Starts the prediction. `serving` is the result of the checks that the
+  // transport made before this call. If `serving` is an error, the request ends
+  // immediately with this error. For example, `serving` is an error if the
+  // request is malformed or the server is draining. Start() does not block for
+  // long, because it decodes no images.
   void Start(const absl::Status& serving);
 
   // Reports that the caller has disconnected or cancelled. Done() is still
@@ -140,10 +143,10 @@ class Prediction {
  private:
   // The resources that an image holds in the server. All of them are released
   // at the latest when the image ends. decode_room is released when decoding
-  // starts, and input_room when the model input is added to the batch queue.
-  // input_memory is released when the batch has ended. picture_memory is
-  // released when the model inputs of all crops are created. finish_room is not
-  // reserved before the batch has ended.
+  // starts. input_room is moved to the batch task and released when the task
+  // leaves the batch queue. input_memory is released when the batch has ended.
+  // picture_memory is released when the model inputs of all crops are created.
+  // finish_room is not reserved before the batch has ended.
   struct Admission {
     security::ClientQuotas::Hold quota;
     batching::Reservation decode_room;
@@ -155,15 +158,18 @@ class Prediction {
   };
 
   // A model input that is cut into parts, for example into windows. The parts
-  // are submitted to the batch queue in order. PartCollector::Wanted() limits
-  // how many parts may be submitted so far.
+  // are cut one after another. Each part is submitted to the batch queue as
+  // soon as it is cut. The number of submitted parts never exceeds the current
+  // result of PartCollector::Wanted().
   struct UncutInput {
     image::ImageBuffer image;  // Freed when all parts are submitted.
     int submitted = 0;         // The number of submitted parts.
     // The number of CallCollector() calls that RunCollector() has not handled
-    // yet. CallCollector() schedules RunCollector() only if the number is 0.
-    // Otherwise, RunCollector() is already scheduled or running. At most one
-    // thread at a time therefore runs it. The number is initially 1, because
+    // yet. While RunCollector() is scheduled or running, the number is above 0.
+    // CallCollector() increments the number, and schedules RunCollector() only
+    // if the number was 0. Two threads therefore never execute RunCollector()
+    // at the same time. If RunCollector() fails, the number stays above 0, so
+    // RunCollector() never runs again. The number is initially 1, because
     // SubmitCut() runs RunCollector() without CallCollector().
     std::atomic<int> calls{1};
   };
@@ -199,8 +205,10 @@ class Prediction {
     // the longest queue time of all parts.
     InputRun run;
     std::vector<InputRun> part_runs;  // One entry per part.
-    // The times when decoding the image and encoding its answer started. A time
-    // is InfinitePast() if the image did not reach the step.
+    // decode_started is the start time of decoding the image. encode_started is
+    // the start time of encoding the answer. If the model input is cut into
+    // parts, encode_started is already set when the collector first processes
+    // results. A time is InfinitePast() if the image did not reach the step.
     absl::Time decode_started = absl::InfinitePast();
     absl::Time encode_started = absl::InfinitePast();
     absl::Time ended;  // Set only if the request is traced.
@@ -237,8 +245,8 @@ class Prediction {
     const int i_;
   };
 
-  // Finds the model, reserves the message's memory and runs all checks that
-  // need no image.
+  // Finds the model, calls HoldMessage() and runs all checks that need no
+  // image.
   absl::Status CheckRequest();
   // Converts the error for an unknown model to the error that the caller gets.
   // The result lists other models only if the caller may read them.
@@ -258,14 +266,17 @@ class Prediction {
   absl::Status CheckCrops();
   absl::Status CheckImages();
   absl::Status CheckImage(int i);
-  // Reserves the memory that the request's message already occupies.
+  // Counts the request's message against the server's memory budget. The
+  // message is already in memory. Returns an error if the message is too large
+  // or too little of the budget is free.
   absl::Status HoldMessage();
   // Takes the quota, the queue room and the memory that the images need. If one
   // of these is not available, takes nothing and returns an error.
   absl::Status Reserve();
-  // Reserves queue room and memory for the images, which become `inputs` model
-  // inputs. The caller must have taken the quota before. If room or memory is
-  // not available, reserves nothing and returns an error.
+  // Reserves queue room and memory for the images. `inputs` is the number of
+  // model inputs that are created from these images. The caller must have taken
+  // the quota before. If room or memory is not available, reserves nothing and
+  // returns an error.
   absl::Status ReserveRoom(int inputs);
   // Reserves room in the model's queue. `bytes` is the size of the images'
   // inputs and results. Returns an error if there is no room, or if the images
@@ -288,8 +299,9 @@ class Prediction {
   void Submit(OpenItem open, image::ImageBuffer input);
   using EncoderMaker =
       absl::FunctionRef<std::unique_ptr<AnswerEncoder>(Item& item)>;
-  // Starts to encode the image's answer. If `status` is an error, ends the
-  // image instead. If `status` is OK, calls `make_encoder` before returning.
+  // Starts to encode the image's answer. If `status` is an error or finish_room
+  // is full, the image ends with an error instead. `make_encoder` is not used
+  // after this call.
   void StartAnswer(OpenItem open, absl::Status status,
                    EncoderMaker make_encoder);
 
@@ -306,8 +318,9 @@ class Prediction {
     size_t next = 0;
     absl::Status status;  // If not OK, no more parts are submitted.
   };
-  // Submits the next parts in order. Only the first `rows` rows of the picture
-  // are decoded. Stops at the first part that needs a later row.
+  // Submits the next parts in order. `rows` is the number of rows of the
+  // picture that are decoded so far. Stops at the first part that needs a row
+  // that is not decoded yet.
   void SubmitParts(Item* item, const image::RgbImage& picture, int rows,
                    const image::DecodeWatch& watch, PartsToSubmit* left);
   void SubmitPart(Item* item, int part, image::ImageBuffer input,
@@ -339,8 +352,8 @@ class Prediction {
   absl::Status EncodePiece(int i);
   absl::Status WriteAnswer(int i, Answer answer);
   // Sets the current size of the image's answer to `bytes`. Returns
-  // RESPONSE_TOO_LARGE if the answers of all images together exceed the maximum
-  // response size.
+  // RESOURCE_EXHAUSTED with the reason RESPONSE_TOO_LARGE if the answers of all
+  // images together exceed the maximum response size.
   absl::Status CountAnswer(Item* item, int64_t bytes);
   // ClassifyCrops() passes the crops of an image to PictureCrops, which
   // classifies them. EndCrops() receives the result.
@@ -381,7 +394,8 @@ class Prediction {
   // Returns CANCELLED if the request was dropped, or DEADLINE_EXCEEDED if
   // `deadline` has passed. The error contains `stage`, for example "decode".
   absl::Status CheckAlive(absl::string_view stage, absl::Time deadline) const;
-  // Returns RESOURCE_EXHAUSTED if `bytes` exceeds the maximum response size.
+  // Returns RESOURCE_EXHAUSTED with the reason RESPONSE_TOO_LARGE if `bytes`
+  // exceeds the maximum response size.
   absl::Status CheckSize(int64_t bytes) const;
 
   const PredictionEnvironment& env_;
@@ -405,8 +419,8 @@ class Prediction {
   std::shared_ptr<repository::LoadedModel> model_;
   // The model that classifies crops, or null if the request asks for no crops.
   std::shared_ptr<repository::ModelVersion> classifier_;
-  // The longest of the estimated times to encode an image's answer. Admit()
-  // sets this member.
+  // The longest estimated time to encode the answer of one image. Admit() sets
+  // this member.
   absl::Duration longest_answer_;
 
   server::MemoryHold message_memory_;  // Released by ReleaseRequest().
@@ -420,9 +434,10 @@ class Prediction {
   // The size in bytes of all answers so far. Includes incomplete answers.
   std::atomic<int64_t> answer_bytes_{0};
   std::atomic<bool> client_gone_{false};
-  // Drop() sets this flag if the client has disconnected or the response is too
-  // large. Drop() also sets it if an image has failed and partial results are
-  // not allowed. The batcher reads the flag too.
+  // True if the request is dropped. Drop() sets this flag. Drop() is called if
+  // the client has disconnected or the response is too large. It is also called
+  // if an image has failed and partial results are not allowed. A prediction
+  // and its parent share one flag. The batcher reads the flag too.
   const std::shared_ptr<std::atomic<bool>> dropped_;
 };
 

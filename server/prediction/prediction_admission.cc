@@ -121,7 +121,8 @@ absl::Status Prediction::CheckImage(int i) {
 
 absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(int64_t bytes) {
   batching::AdmissionRequest request;
-  // The number of pixels of the largest batch key, which is request.key.
+  // The largest area (height * width) of the batch keys added so far, in
+  // pixels. request.key is the batch key with this area.
   int64_t largest = 0;
   const auto add = [&request, &largest](const batching::BatchKey& key) {
     ++request.others[key];
@@ -154,10 +155,13 @@ absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(int64_t bytes) {
   request.answer =
       std::max(longest_answer_,
                env_.finish_pool.Wait(answer, request.priority, deadline_));
-  // request.deadline is set if the caller sent a deadline. It is also set if
-  // encoding the answer may take longer than the server's default deadline
-  // allows. If request.deadline is not set, admission does not check whether
-  // the images meet a deadline.
+  // Admission checks the deadline in two cases:
+  // - The caller sent a deadline.
+  // - The caller sent no deadline, and encoding the answer is expected to take
+  //   longer than the time until deadline_. In this case, deadline_ is the
+  //   server's default deadline. The answer would be late even if the model
+  //   were idle, so admission should refuse the request.
+  // In all other cases, request.deadline stays InfiniteFuture().
   if (request_.call.deadline != absl::InfiniteFuture() ||
       request.answer > deadline_ - env_.clock()) {
     request.deadline = deadline_;

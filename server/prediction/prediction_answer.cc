@@ -34,8 +34,9 @@ void Prediction::StartAnswer(OpenItem open, absl::Status status,
   if (!item.run.batch.thread_is_idle || !is_short) {
     return SchedulePostprocess(std::move(open), std::move(status));
   }
-  // Guarded() catches exceptions, as the threads of the pool do. An exception
-  // therefore ends only this image.
+  // The batch thread runs Postprocess() itself. Guarded() catches exceptions,
+  // so an exception makes only this image fail. SchedulePostprocess() needs no
+  // Guarded(), because finish_pool catches the exceptions of its work.
   server::Guarded([this, &open, &status] {
     // May destroy this object.
     Postprocess(std::move(open), std::move(status));

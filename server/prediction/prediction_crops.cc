@@ -44,9 +44,10 @@ void Prediction::ClassifyCrops(OpenItem open) {
   request.method = observability::Method::kClassify;
   request.call = request_.call;
   request.call.deadline = deadline_;
-  // The request that classifies the crops belongs to the same trace as this
-  // request. If this request is traced, its span becomes the parent of the new
-  // request's span.
+  // The request that classifies the crops gets the trace id of this request. If
+  // this request is traced, its span becomes the parent span of the new
+  // request. Otherwise, the parent span is a new random id, because a
+  // traceparent header must contain a parent.
   const observability::SpanId span =
       trace_ != nullptr ? trace_->rpc().span : observability::NewSpanId();
   request.call.traceparent =

@@ -98,7 +98,9 @@ void Prediction::SubmitPart(Item* item, int part, image::ImageBuffer input,
     // If partial results are not allowed, a failed part fails the whole
     // request. Drop() keeps the other parts from occupying batches.
     if (!result.ok() && !request_.options.allow_partial_results) Drop();
-    // If this was the last part, releasing `last` may destroy this object.
+    // `last` may be the only remaining owner of the ImageParts object. The
+    // destructor of ImageParts then calls PartsDone(), which may destroy this
+    // Prediction.
     std::shared_ptr<ImageParts> last = std::move(parts);
     last->End(part, std::move(result), std::move(run));
     if (item->collector->CanAdvance()) CallCollector(item, std::move(last));

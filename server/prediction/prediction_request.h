@@ -59,8 +59,9 @@ struct CallInfo {
   // The caller's deadline, by base::SteadyNow(). InfiniteFuture() means that
   // the caller sent none.
   absl::Time deadline = absl::InfiniteFuture();
-  // The maximum size of the response in bytes that the transport allows. The
-  // limit of PredictionEnvironment applies too.
+  // The maximum size of the response in bytes that the transport allows.
+  // PredictionEnvironment::max_response_bytes also limits the response, and the
+  // smaller of the two limits applies.
   int64_t max_response_bytes = std::numeric_limits<int64_t>::max();
 };
 
@@ -69,7 +70,8 @@ struct PredictionRequest {
   CallInfo call;
   absl::string_view model;
   // The model version that the transport has found. If it is null, the
-  // prediction finds the version. The version may be unloaded at any time.
+  // prediction finds the version. The version may be unloaded at any time, but
+  // its model stays in memory as long as this pointer exists.
   std::shared_ptr<repository::ModelVersion> version;
   absl::string_view request_id;
   TaskParams params;

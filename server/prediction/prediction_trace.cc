@@ -15,8 +15,9 @@ namespace {
 
 using tracing::Span;
 
-// Returns true if a span that ends with `code` is marked as failed.
-// OpenTelemetry's conventions for gRPC servers define the list of codes.
+// Returns true if a span must be marked as failed because its step ended with
+// the status `code`. OpenTelemetry's conventions for gRPC servers define these
+// codes.
 bool IsFault(absl::StatusCode code) {
   return code == absl::StatusCode::kInternal ||
          code == absl::StatusCode::kUnknown ||

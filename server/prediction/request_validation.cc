@@ -131,8 +131,9 @@ absl::Status CheckDecodeMemory(const image::ImageSource& image,
 }
 
 // Sets the sizes, the batch key and the input memory in `facts`. Images with
-// the same batch key may share a batch. `picture` is the size of the oriented
-// picture.
+// the same batch key may share a batch. `picture` is the size of the picture
+// before the crop. If the picture's EXIF orientation is applied, this is the
+// size after the rotation.
 void FillSizes(const image::ImageSource& image, const model::ModelConfig& model,
                const image::PictureSize& picture, ImageFacts* facts) {
   const image::PixelRect crop = image::CropOf(image, picture);

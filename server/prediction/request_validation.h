@@ -50,10 +50,10 @@ absl::Status ValidateRequestId(absl::string_view request_id);
 
 // One of several model inputs that are created from one image.
 struct PartFacts {
-  // The region of the picture or of the model input that the part shows. If
-  // ImageFacts::parts_of_input is true, the unit is pixels of the model input.
-  // Otherwise the unit is pixels of the picture or of its crop
-  // (ImageFacts::seen).
+  // The region that the part shows, in pixels. If ImageFacts::parts_of_input is
+  // true, this is a region of the model input. Otherwise, this is a region of
+  // the picture. If the request crops the picture, the region's position is
+  // relative to the crop.
   image::PixelRect region;
   batching::BatchKey key;
   int64_t input_bytes = 0;
@@ -69,11 +69,11 @@ struct ImageFacts {
   image::PictureSize input;   // The size of the model input.
   batching::BatchKey key;     // Only inputs with equal keys share a batch.
   int64_t input_bytes = 0;    // The memory of all model inputs.
-  int64_t decode_bytes = 0;   // The peak memory of MakeInput().
+  int64_t decode_bytes = 0;   // The peak memory of decoding.
   int64_t picture_bytes = 0;  // The memory of a picture that is kept for crops.
-  // The parts into which the image is divided. If not empty, each part is a
-  // model input with its own batch key. The member `key` is then not used for
-  // batching.
+  // The parts into which the image is divided. The list is empty if the image
+  // is not divided. Otherwise, each part becomes a model input with its own
+  // batch key, and the member `key` above is not used for batching.
   std::vector<PartFacts> parts;
   // If true, the parts are cut out of the model input and not resized again. If
   // false, the parts are cut out of the picture and resized.
@@ -83,34 +83,41 @@ struct ImageFacts {
   int inputs() const { return parts.empty() ? 1 : parts.size(); }
 };
 
-// Returns the batch key of a model input, which is the type and the size with
-// padding. Only inputs with equal keys can run in one batch.
+// Returns the batch key of a model input. The key consists of the pixel type
+// and of the height and width after padding. Only inputs with equal keys can
+// run in one batch.
 batching::BatchKey KeyOf(const model::ModelConfig& model,
                          const image::PictureSize& input,
                          batching::ImageType type);
 
-// Checks the image's source and crop, the header of an encoded image, and the
-// memory that decoding needs. Stores in `facts` what is known about the image.
-// An error names a field relative to the image, for example ".encoded".
+// Checks the image's source, its crop, and the header of an encoded image. Also
+// checks that decoding needs at most limits.max_decode_bytes of memory. Stores
+// in `facts` what is known about the image. An error names a field relative to
+// the image, for example ".encoded".
 absl::Status ValidateImage(const image::ImageSource& image,
                            const model::ModelConfig& model,
                            const RequestLimits& limits, ImageFacts* facts);
 
-// Returns the region, the batch key and the input size of a part that shows
-// `region` of a picture. The part is resized to the input size of the model.
+// Returns the properties of a part that shows `region` of a picture. The part's
+// model input is the same as if the client had sent only this region as a
+// picture.
 PartFacts PartOf(const model::ModelConfig& model,
                  const image::PixelRect& region);
 
-// Checks that an image with parts can be divided. Stores two memory sizes in
-// `facts`, the size of all parts' inputs and the peak memory for creating them.
-// The image must have passed ValidateImage().
+// Checks that an image with parts can be divided. The image must have passed
+// ValidateImage(). Stores in facts->decode_bytes the peak memory of decoding
+// the picture and creating the parts' model inputs. Stores in
+// facts->input_bytes the total memory of these inputs. Returns an error if the
+// image is a tensor, or if facts->decode_bytes exceeds limits.max_decode_bytes.
 absl::Status ValidateParts(const image::ImageSource& image,
                            const model::ModelConfig& model,
                            const RequestLimits& limits, ImageFacts* facts);
 
-// Checks that the decoded picture can stay in memory until crops are cut out of
-// it. Stores the size of this memory in `facts`. The image must have passed
-// ValidateImage(). An image with parts must also have passed ValidateParts().
+// Checks an image whose decoded picture stays in memory until crops are cut out
+// of it. Returns an error if the image is a tensor, or if decoding needs more
+// memory than limits.max_decode_bytes. Stores the picture's memory in
+// facts->picture_bytes. The image must have passed ValidateImage(). An image
+// with parts must also have passed ValidateParts().
 absl::Status ValidateKeptPicture(const image::ImageSource& image,
                                  const model::ModelConfig& model,
                                  const RequestLimits& limits,

@@ -17,10 +17,11 @@
 namespace sfmamba::prediction {
 namespace {
 
-// On a CPU, class maps with at most this number of pixels per pixel of the
-// model input are computed within the batch, by all compute threads. Larger
-// maps are computed after the batch, so that they do not delay other images of
-// the batch.
+// If a class map has at most kMostInBatch times as many pixels as the model
+// input, a CPU computes the map within the batch, with all compute threads. A
+// larger map is computed after the batch, so that it does not delay the other
+// images of the batch. This limit does not apply to GPUs. A GPU computes maps
+// of any size within the batch.
 constexpr int kMostInBatch = 4;
 
 // Computes the class map of a request with sliding windows. Begins when the

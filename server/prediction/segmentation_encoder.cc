@@ -151,8 +151,10 @@ class RleMap final : public MapEncoder {
 
   bool done() const override { return runs_.done(); }
   absl::Status EncodeNext() override {
-    // A step encodes a multiple of this many columns if kPieceRunPixels allows
-    // it.
+    // AddColumns() is fastest if the number of columns is a multiple of
+    // kColumns. A step therefore encodes such a multiple if possible. If
+    // kPieceRunPixels allows fewer than kColumns columns, a step encodes as
+    // many columns as are allowed, but at least one.
     constexpr int kColumns = 64;
     const int columns = kPieceRunPixels / std::max(1, map_.height);
     runs_.AddColumns(columns >= kColumns ? columns / kColumns * kColumns

@@ -12,9 +12,9 @@ namespace {
 
 using image::PictureSize;
 
-// The maximum side of a window in a request, in pixels. No window needs to be
-// larger than the model input, whose sides are at most 2^13 pixels. See
-// model/config_validation.cc.
+// The maximum side of a window in a request, in pixels. It is twice the maximum
+// side of a model input, which is 2^13 pixels (see model/config_validation.cc).
+// A window larger than the model input is reduced to the size of the input.
 constexpr int kMaxSide = 1 << 14;
 
 PictureSize WindowOf(const v1::SlidingWindow& slide,
@@ -37,7 +37,7 @@ std::string SizeText(const PictureSize& size) {
 std::string Fitting(const SlideGrid& grid, int most) {
   const auto larger = [](int side) { return side + side / 8 + 1; };
   PictureSize window = grid.window(), stride = grid.stride();
-  // The loop ends, because a single window of the picture's size always fits.
+  // The loop ends at the latest when a single window covers the picture.
   while (SlideGrid(grid.picture(), window, stride).windows() > most) {
     stride = {larger(stride.height), larger(stride.width)};
     window = {std::max(window.height, stride.height),

@@ -51,9 +51,9 @@ class PartCollector {
   // microseconds and must not block.
   virtual void Add(int i, model::Result result) = 0;
 
-  // Returns n if the parts with an index below n may be submitted now. A
-  // collector may limit n, so that not all results are in memory at the same
-  // time. Only Advance() raises n.
+  // Returns how many parts may be submitted now, counted from the first part. A
+  // collector may limit this number, so that not all results are in memory at
+  // the same time. Only Advance() raises the number.
   virtual int Wanted() const { return std::numeric_limits<int>::max(); }
   // Returns true if Advance() has work to do. Any thread may call this method.
   virtual bool CanAdvance() const { return false; }
@@ -108,8 +108,9 @@ class TaskHandler {
     return 0;
   }
 
-  // Returns the minimum size in bytes of the answer to an image, for any
-  // transport. Returns 0 if the size is unknown.
+  // Returns a lower bound for the size of the answer to one image, in bytes.
+  // This bound holds for all transports. Returns 0 if the size cannot be
+  // estimated.
   virtual int64_t LeastAnswerBytes(const repository::ModelDirectory& /*model*/,
                                    const ImageFacts& /*image*/) const {
     return 0;
@@ -124,7 +125,9 @@ class TaskHandler {
     return absl::ZeroDuration();
   }
 
-  // Sets the task's options from the request's parameters.
+  // Sets task->options, the options for the model, from the request's
+  // parameters. `task` is the image's entry in the batch queue. Called when
+  // task->image is set.
   virtual void FillTask(const repository::ModelDirectory& /*model*/,
                         batching::BatchTask* /*task*/) const {}
 

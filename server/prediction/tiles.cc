@@ -50,8 +50,10 @@ absl::Status ValidateTiles(const v1::Tiles& tiles) {
 
 SlideGrid TileGrid(const image::PictureSize& picture,
                    const image::PictureSize& tile, float overlap) {
-  // The product is rounded to a float. An overlap of 0.7 and a side of 10
-  // pixels therefore give 7, although the float 0.7f is slightly below 0.7.
+  // The product must be a float and not a double. For example, the overlap is
+  // 0.7f and the side is 10 pixels. 0.7f is slightly less than 0.7, so the
+  // exact product is slightly less than 7. However, the float multiplication
+  // gives 7, because 7 is the nearest float. The cast then gives 7 and not 6.
   const auto step = [overlap](int side) {
     return side - static_cast<int>(overlap * side);
   };
@@ -67,9 +69,11 @@ absl::Status DivideIntoTiles(const v1::Tiles& tiles,
     const int64_t count = TileGrid(image->seen, tile, overlap).windows();
     return count == 1 || tiles.without_picture() ? count : count + 1;
   };
-  // A larger tile never gives more parts, and a tile of the picture's size
-  // gives one part. A binary search therefore finds the smallest side that
-  // fits.
+  // A larger tile never gives more parts than a smaller tile. A tile of the
+  // picture's size gives one part. A binary search therefore finds the smallest
+  // `side`, from InputSide() upwards, that gives at most `most` parts. If the
+  // request sets the tile's width or height, only the unset one is searched. In
+  // this case, even the largest `side` may give more than `most` parts.
   int side = InputSide(model);
   int fitting = std::max({side, image->seen.width, image->seen.height});
   while (side < fitting) {
@@ -83,9 +87,10 @@ absl::Status DivideIntoTiles(const v1::Tiles& tiles,
   image::PictureSize tile = TileSize(tiles, side);
   const int64_t needed = images(tile);
   if (needed > most) {
-    // Enlarges the tile until there are not too many parts, for the error
-    // message. The loop ends, because a tile of the picture's size always fits.
-    // A side is never reduced.
+    // The error message suggests a tile size. To find this size, the loop below
+    // enlarges the tile until there are at most `most` parts. The loop ends,
+    // because a tile of the picture's size gives only one part. A side that is
+    // larger than the picture is not reduced.
     const auto grow = [](int side, int picture) {
       return std::max(side, std::min(side + side / 8 + 1, picture));
     };

@@ -17,20 +17,20 @@ namespace sfmamba::prediction {
 absl::Status ValidateTiles(const v1::Tiles& tiles);
 
 // Returns the grid of tiles of size `tile` over a picture. Neighbouring tiles
-// share the fraction `overlap` of their side, which is from 0 to 0.9. The
-// overlap is rounded down to whole pixels.
+// share the fraction `overlap` of their side. `overlap` must be from 0 to 0.9.
+// The number of shared pixels is rounded down.
 SlideGrid TileGrid(const image::PictureSize& picture,
                    const image::PictureSize& tile, float overlap);
 
 // Divides `image` into tiles, which become its parts. The whole picture becomes
 // an additional last part, unless there is only one tile or the request sets
-// `without_picture`. There may be at most `most` parts. If the request sets
-// `max_tiles`, there may also be at most `max_tiles` parts.
+// `without_picture`. The number of parts must not exceed `most`. If the request
+// sets `max_tiles`, the number of parts must not exceed `max_tiles` either.
 //
-// The request may leave the tile's width or height open. The function then
-// chooses the smallest length for the open sides that does not give too many
-// parts. This length is at least the side of the model's input. If there are
-// still too many parts, returns INVALID_ARGUMENT with reason TOO_MANY_TILES.
+// The request need not set the tile's width or height. The function gives the
+// unset sides the smallest length that does not give too many parts. This
+// length is at least the side of the model's input. If there are still too many
+// parts, returns INVALID_ARGUMENT with reason TOO_MANY_TILES.
 absl::Status DivideIntoTiles(const v1::Tiles& tiles,
                              const model::ModelConfig& model, int most,
                              ImageFacts* image);

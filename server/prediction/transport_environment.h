@@ -16,7 +16,9 @@ struct TransportEnvironment : PredictionEnvironment {
   // Decides which calls a caller may make. If null, every caller may make every
   // call.
   const security::Gate* gate = nullptr;
-  // If true, KServe also serves each model as "{id}_encoded".
+  // If true, each model has the second name "{id}_encoded" in the KServe API.
+  // Under this name, the model's metadata describes the input as encoded files
+  // (for example JPEG) and not as a tensor. See kserve::PublishedModel.
   bool encoded_models = false;
   // Called with the status of each finished unary gRPC call. Returns the call's
   // serialized load report for load balancers. Must not block. If empty, calls

@@ -26,7 +26,8 @@ constexpr double kLogitTolerance = 0.05;
 constexpr float kSureScore = 0.5f;
 constexpr float kScoreTolerance = 0.1f;
 constexpr float kLeastOverlap = 0.8f;
-// The minimum fraction of a class map's pixels that must be equal.
+// The minimum fraction of a class map's pixels that must have the expected
+// class.
 constexpr double kLeastEqual = 0.98;
 
 using weights::DType;

@@ -59,7 +59,7 @@ absl::Status WriteGolden(const std::string& version,
 //   overlap by at least 0.8 (IoU) and their scores differ by at most 0.1.
 // - Each detection in `got` with a score of 0.6 or more must match an expected
 //   detection.
-// - At least 98 % of the pixels of a class map must be equal.
+// - At least 98 % of the pixels of a class map must have the expected class.
 absl::Status CheckResult(const model::Result& got,
                          const model::Result& expected);
 

@@ -24,7 +24,9 @@ using nlohmann::json;
 using Levels = std::vector<MemberLevel>;
 
 constexpr char kFamily[] = "mamba_vision_";
-// The maximum value in `window_size` and `num_heads`.
+// The largest value that is accepted in the lists `window_size` (in tokens) and
+// `num_heads` of config.json. The name is misleading, because the values are
+// not in pixels.
 constexpr int kMostPixels = 16384;
 
 // Reads the family and the variant from the members that contain a model's
@@ -101,10 +103,20 @@ std::string Choice(const model::ModelConfig& row) {
                       absl::StrJoin(row.backbone.windows, ", "), ")");
 }
 
-// Returns the variant of one of `rows`, which have the same shapes. If their
-// attention windows differ, the first of these values that exists selects the
-// row: `stated`, `windows`, `named`, `size`. Returns INVALID_ARGUMENT if
-// `windows` fits no row or contradicts `named`, or if no value selects a row.
+// Returns the variant of one of `rows`. All rows must have the same shapes. If
+// their attention windows differ, the row is selected by the first of these
+// parameters that matches a row:
+// 1. `stated`, the variant in config.textproto
+// 2. `windows`, the member `window_size` of config.json
+// 3. `named`, the variant that config.json names
+// 4. `size`, the side of the input in pixels
+// Returns INVALID_ARGUMENT if no parameter matches a row. If `stated` matches a
+// row, `windows` is not checked. Otherwise, also returns INVALID_ARGUMENT in
+// these cases: `windows` is present but matches no row, or `named` matches a
+// row with other windows.
+//
+// If the attention windows of all rows are equal, only `stated` and `named` can
+// select a row. If neither matches a row, returns the variant of the first row.
 absl::StatusOr<std::string> ChooseRow(std::vector<model::ModelConfig> rows,
                                       const Member& windows, int size,
                                       const std::string& named,
@@ -205,8 +217,9 @@ absl::Status SetBackbone(const weights::ClassifierShapes& shapes, int size,
   return absl::OkStatus();
 }
 
-// Checks that config.textproto does not contradict config.json, which describes
-// a MambaVision classifier.
+// `stated` is the version's config.textproto. config.json is already known to
+// describe a MambaVision classifier. Returns INVALID_ARGUMENT if `stated`
+// describes another task or another family.
 absl::Status CheckStated(const v1::ModelConfig& stated) {
   const auto refuse = [](absl::string_view field, absl::string_view got,
                          absl::string_view expected) {

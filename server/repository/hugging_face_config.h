@@ -43,14 +43,21 @@ struct HuggingFaceConfig {
 // model's name, such as `architectures` or `architecture`.
 //
 // The variant is the row with the given shapes in the table of variants
-// (model/config.h). If config.json has `window_size` and `num_heads`, these
-// values replace the row's values. Several rows may have the same shapes and
-// differ only in their attention windows. The first of these values that exists
-// then selects the row:
+// (model/config.h). Several rows may have these shapes. If their attention
+// windows differ, the row is selected by the first item of this list that
+// matches a row:
 // 1. the variant in `stated`
-// 2. `window_size`
+// 2. the member `window_size` of config.json
 // 3. a model's name in config.json
 // 4. the input size
+// It is an error if no item matches a row. If the variant in `stated` matches a
+// row, `window_size` is not compared with the rows. Otherwise, it is also an
+// error if `window_size` matches no row or contradicts the model's name in
+// config.json.
+//
+// Afterwards, the members `window_size` and `num_heads` of config.json replace
+// the values of the selected row. If a member is missing, the value of the row
+// is used.
 //
 // If no row has the given shapes, the variant is "custom", and `window_size`
 // and `num_heads` are required. ReadHuggingFaceInput() describes how the input

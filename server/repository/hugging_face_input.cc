@@ -21,8 +21,8 @@ constexpr double kMostColour = 1e6;
 // Values that differ by less than this are considered equal.
 constexpr double kSame = 1e-6;
 // If the input's side is shorter than this number of pixels, ConvNeXt's
-// preprocessing crops the picture. Otherwise the preprocessing stretches the
-// picture.
+// preprocessing crops the picture. Otherwise, the preprocessing stretches the
+// picture. See ReadGeometry().
 constexpr int kLeastSquashed = 384;
 constexpr int kBicubic = 3;  // Pillow's number for bicubic resampling.
 
@@ -33,12 +33,12 @@ struct Stated {
   Member member;
 };
 
-// The values that one source contains. A source is a MemberLevel of
-// config.json, or preprocessor_config.json.
+// The values that one source contains. A source is either one MemberLevel of
+// config.json or the whole file preprocessor_config.json.
 using Statement = std::array<std::optional<Stated>, kFacts>;
 
-// Returns the side of a square in pixels, or 0 if `size` is not a square or out
-// of range. Accepts these forms:
+// Returns the side of a square in pixels. Returns 0 if `size` is not a square
+// or the side is out of range. Accepts these forms:
 //   [3, side, side]
 //   [side, side]
 //   {"height": side, "width": side}
@@ -164,9 +164,18 @@ void SetGeometry(int size, double crop_pct, v1::Input::Resize resize,
   (*stated)[kResize] = {{static_cast<double>(resize)}, of_crop};
 }
 
-// Reads "size", to which pictures are resized, and "crop_size", the size of the
-// crop that is cut out afterwards. If there is a crop and "size" is a single
-// number, the shorter side of the picture is resized to this number of pixels.
+// Reads how pictures are resized and cropped. The member "crop_size" is the
+// size of the crop that is cut out after the resize. The resize depends on the
+// form of the member "size":
+// - {"shortest_edge": n} resizes the shorter side of the picture to n pixels.
+// - {"height": n, "width": n} stretches the picture to n x n pixels.
+// - n or [n, n] resizes the shorter side to n pixels if a crop is cut out.
+//   Otherwise, it stretches the picture to n x n pixels.
+// ConvNeXt's preprocessing has the member "crop_pct" and no crop. In this case,
+// {"shortest_edge": n} has another meaning:
+// - If n < kLeastSquashed, resizes the shorter side to n / crop_pct pixels.
+//   Then cuts out the centre of n x n pixels.
+// - Otherwise, stretches the picture to n x n pixels.
 absl::Status ReadGeometry(const MemberLevel& level, Statement* stated,
                           std::vector<std::string>* warnings) {
   const Member size = level.At("size"), crop = level.At("crop_size");

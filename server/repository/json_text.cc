@@ -59,8 +59,8 @@ bool IsWord(char c) {
 // offset `last`.
 size_t TokenAt(absl::string_view text, size_t last) {
   if (last >= text.size()) return text.size();
-  // The byte at `last` ends a string. If this byte is a line break, the closing
-  // quote is missing.
+  // A quote or a line break at `last` ends a string. A line break means that
+  // the closing quote is missing. The token starts at the opening quote.
   if (text[last] == '"' || text[last] == '\n') {
     const size_t quote = text.substr(0, last).rfind('"');
     return quote == absl::string_view::npos ? last : quote;

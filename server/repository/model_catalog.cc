@@ -75,7 +75,8 @@ absl::Status ModelCatalog::NoVersion(const std::string& id, int64_t number,
 
 absl::StatusOr<ModelCatalog::Version> ModelCatalog::FindOnly(
     absl::string_view field, std::optional<model::VisionTask> task) const {
-  // If there is only one model, it is returned even if it has another task.
+  // If the catalog has only one model, this model is returned even if its task
+  // is not the requested `task`.
   const bool is_only = entries_.size() == 1;
   std::vector<Version> found, defaults;
   for (const auto& [id, entry] : entries_) {
@@ -214,7 +215,8 @@ void ModelCatalog::Serve(const Version& version,
                          std::shared_ptr<LoadedModel> loaded) {
   version->SetReady(std::move(loaded));
   ShowState(*version);
-  // Declared before the lock, so that `before` is destroyed after unlocking.
+  // The replaced version, or null. It is declared before the lock, so that it
+  // is destroyed after the mutex is unlocked.
   Version before;
   absl::MutexLock lock(&mu_);
   ModelEntry& entry = entries_[version->id()];
@@ -223,8 +225,9 @@ void ModelCatalog::Serve(const Version& version,
   entry.Put(version);
   if (before == nullptr) return;
   const auto model = before->Loaded();
-  // Lets AwaitFreed() wait until the old model is freed. The catalog lists no
-  // version for the old model, because `version` has replaced the old version.
+  // AwaitFreed() waits for each model in draining_. Draining::listed is null
+  // for the old model, because `version` has replaced the old version in the
+  // catalog.
   if (model.ok()) draining_[model->get()] = {};
 }
 
@@ -253,7 +256,8 @@ ModelCatalog::Version ModelCatalog::Unserved(const ModelVersion& version,
 
 absl::StatusOr<ModelCatalog::Version> ModelCatalog::Unload(
     const std::string& id, int64_t number, const std::string& reason) {
-  // Declared before the lock, so that `before` is destroyed after unlocking.
+  // `before` and `model` are declared before the lock, so that both are
+  // destroyed after the mutex is unlocked.
   Version before;
   absl::StatusOr<std::shared_ptr<LoadedModel>> model;
   absl::MutexLock lock(&mu_);
@@ -291,7 +295,8 @@ absl::StatusOr<ModelCatalog::Version> ModelCatalog::Unload(
 }
 
 void ModelCatalog::Freed(const LoadedModel* model) {
-  // Declared before the lock, so that `draining` is destroyed after unlocking.
+  // `draining` is declared before the lock, so that it is destroyed after the
+  // mutex is unlocked.
   Draining draining;
   absl::MutexLock lock(&mu_);
   const auto found = draining_.find(model);
@@ -322,8 +327,8 @@ bool ModelCatalog::AwaitFreed(absl::Duration limit) {
 }
 
 void ModelCatalog::Clear() {
-  // Declared before the lock, so that the entries are destroyed after
-  // unlocking.
+  // `entries` is declared before the lock, so that the entries are destroyed
+  // after the mutex is unlocked.
   std::map<std::string, ModelEntry> entries;
   absl::MutexLock lock(&mu_);
   entries.swap(entries_);

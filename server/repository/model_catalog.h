@@ -41,8 +41,8 @@ class ModelCatalog {
       ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<Version> List() const ABSL_LOCKS_EXCLUDED(mu_);
   bool IsServing(const std::string& id) const ABSL_LOCKS_EXCLUDED(mu_);
-  // Makes the label of the model `id` select `version`. Removes the label if
-  // `version` is empty. ModelRepository::SetLabel() lists the errors.
+  // Assigns the label `label` of the model `id` to `version`. If `version` is
+  // nullopt, removes the label. ModelRepository::SetLabel() lists the errors.
   absl::Status SetLabel(const std::string& id, const std::string& label,
                         std::optional<int64_t> version)
       ABSL_LOCKS_EXCLUDED(mu_);

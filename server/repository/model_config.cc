@@ -19,8 +19,9 @@
 namespace sfmamba::repository {
 namespace {
 
-// The fields of Backbone that may be set for each architecture.
-// model::Validate() checks the values of these fields.
+// Each of these lists belongs to one architecture. It contains the fields of
+// Backbone that may be set for this architecture. model::Validate() checks the
+// values of these fields.
 constexpr absl::string_view kVimFields[] = {"variant", "tokens", "swap", "scan",
                                             "stem"};
 constexpr absl::string_view kMambaOutFields[] = {"variant", "depths"};
@@ -40,8 +41,8 @@ void Translate(From stated, const std::pair<From, To> (&values)[n], To* to) {
   }
 }
 
-// Copies `from` to `to` unless `from` is empty. Returns INVALID_ARGUMENT if the
-// numbers of values differ.
+// Copies `from` to `to` unless `from` is empty. Returns INVALID_ARGUMENT if
+// `from` has more or fewer values than `to`.
 template <typename From, typename To>
 absl::Status Override(absl::string_view field,
                       const google::protobuf::RepeatedField<From>& from,
@@ -78,9 +79,10 @@ absl::Status CheckFields(const v1::Backbone& proto,
   return absl::OkStatus();
 }
 
-// Checks that in_dim and the depths of replaced stages are not set. An
-// EfficientNet-Lite0 stem replaces the layers that these fields describe.
-// `stages` is the number of replaced stages, or 0 for other stems.
+// An EfficientNet-Lite0 stem replaces the first layers of the backbone,
+// including its first `stages` stages. This function checks that `in_dim` and
+// the depths of these stages are not set. For other stems, `stages` is 0 and
+// nothing is checked.
 absl::Status CheckStemParts(const v1::Backbone& proto, int stages) {
   if (stages == 0) return absl::OkStatus();
   const auto refuse = [&](absl::string_view field, int got) {

@@ -210,7 +210,6 @@ constexpr const char* kAde20k[] = {
     "clock",
     "flag",
 };
-// clang-format on
 
 // Returns class names for a model without labels. A detector with 80 classes
 // gets the names of COCO. A segmenter with 150 classes gets the names of
@@ -351,8 +350,9 @@ absl::StatusOr<weights::WeightShapes> ReadShapes(
   return shapes;
 }
 
-// Clears each list in `onto` that is not empty in `from`. Prepares `onto` for
-// MergeFrom(from), which would otherwise append to these lists.
+// Clears the list of a field in `onto` if the same field in `from` has values.
+// MergeFrom(from) would otherwise append these values to the list in `onto`
+// instead of replacing the list.
 void ClearLists(const google::protobuf::Message& from,
                 google::protobuf::Message* onto) {
   const google::protobuf::Reflection& reflection = *from.GetReflection();

@@ -37,8 +37,8 @@ struct ModelDirectory {
   std::string network;
   // Warnings for the log, for example about files that contradict each other.
   std::vector<std::string> warnings;
-  // The precision in config.textproto. If the precision is AUTO,
-  // config.precision is FP32.
+  // The precision that config.textproto states. If it is AUTO or
+  // PRECISION_UNSPECIFIED, the member config.precision above is FP32.
   v1::Precision precision = v1::PRECISION_UNSPECIFIED;
   bool allow_int8 = false;  // True if AUTO may choose INT8 on a CPU.
 };
@@ -49,8 +49,10 @@ struct ModelDirectory {
 // contains config.textproto, labels.txt and model.safetensors. Size and sha256
 // of model.safetensors must match config.textproto. In Hugging Face's layout,
 // the folder contains config.json and model.safetensors or its shards.
-// ReadHuggingFaceConfig() then reads the network and the labels. In this layout
-// config.textproto and labels.txt are optional and override config.json. If
+// ReadHuggingFaceConfig() or a function in timm_config.h then reads the network
+// and the labels. In this layout, config.textproto and labels.txt are optional.
+// Their values have priority over the values of config.json. However,
+// config.textproto must not name another model family than config.json. If
 // config.textproto contains both a variant and a SHA-256 of the weights,
 // config.json is not read.
 //

@@ -46,8 +46,10 @@ absl::StatusOr<std::string> FollowFolder(const std::string& root,
   if (absl::IsNotFound(end.status()) && fs::is_symlink(path, error)) {
     return absl::InvalidArgumentError("is a link to a missing target");
   }
-  // A link to a file outside `root` is not an error, because the caller looks
-  // only for folders.
+  // The callers look only for folders, so a link to a file is not an error. It
+  // gives NOT_FOUND, which the callers ignore. This is also true if the file is
+  // outside `root`. `end` would then be INVALID_ARGUMENT, which the callers
+  // report.
   if (!fs::is_directory(path, error)) return absl::NotFoundError("no folder");
   return end;
 }

@@ -15,11 +15,12 @@
 namespace sfmamba::repository {
 namespace {
 
-// The maximum memory of one weight in bytes after its preparation for the
-// kernels. Preparation enlarges weights: AMX splits an fp32 weight into three
-// bf16 parts, each matrix is padded to whole huge pages, and Winograd
-// convolutions store 36 values for a kernel of 9. At most 8 bytes per weight
-// were measured, for MambaVision-T and MambaVision-B.
+// The assumed memory per weight in bytes, after the weights were prepared for
+// the kernels. This is an average over all weights of a model. A single weight
+// may need more, because preparation enlarges weights. AMX splits an fp32
+// weight into three bf16 parts. Each matrix is padded to whole huge pages. A
+// Winograd convolution stores 36 or 81 values for a kernel of 3x3 weights. The
+// largest measured average is 8 bytes, for MambaVision-T and MambaVision-B.
 constexpr int64_t kPreparedBytes = 8;
 // The memory in bytes that a model needs in addition to its weights. This
 // includes the largest tensor during preparation, threads, and a classifier's
@@ -177,8 +178,9 @@ absl::StatusOr<PrecisionCheck> ModelLoader::CheckPrecision(
                           absl::StrCat(PrecisionName(precision),
                                        " fails: ", answers.status().message())};
   }
-  // LoadWeights() below may need the exclusive right to use most of the free
-  // memory. Only one model may hold this right, so `reduced` releases it here.
+  // `reduced.fit` may hold the exclusive right to use most of the free memory
+  // (BatchFit::most). LoadWeights() below may wait for this right. The right is
+  // therefore released here.
   reduced.fit = BatchFit();
   absl::StatusOr<Weights> full =
       LoadWeights(job, directory, model::Precision::kFloat32);

@@ -66,13 +66,18 @@ class ModelLoader {
 
   struct Job {
     const ModelVersion& version;
-    // The fields that are set replace the batching fields of config.textproto.
-    // If nullopt, no field is replaced.
+    // Each field that is set here replaces the field of the same name in the
+    // message `batching` of the version's config.textproto. If nullopt, no
+    // field is replaced.
     std::optional<v1::Batching> batching;
     // A low-priority thread that does most of the work of the load. The thread
     // reads files, prepares weights, compares precisions and, on a CPU, checks
-    // results. `background` is null at startup, when no model serves. The load
-    // waits for its turn on the device before it measures a batch.
+    // results. Other threads measure the times of batches. If `background` is
+    // set, these threads wait for a turn on the device before each batch, so
+    // that other models can serve requests in between.
+    //
+    // Null at startup, when the server accepts no requests yet. In this case,
+    // the load runs on the calling thread and waits for no turns.
     server::Worker* background = nullptr;
     // Called periodically. If it returns true, the load ends with CANCELLED.
     std::function<bool()> stop = [] { return false; };
@@ -100,7 +105,7 @@ class ModelLoader {
   // Returns the number of bytes that the load of the version needs, without the
   // memory for batches.
   static int64_t MemoryFor(const Job& job, const ModelDirectory& directory);
-  // A loaded model and the memory that its batches need.
+  // A model with loaded weights, and the memory that its batches need.
   struct Weights {
     std::unique_ptr<model::VisionModel> model;
     BatchFit fit;
@@ -108,15 +113,22 @@ class ModelLoader {
   absl::StatusOr<Weights> LoadWeights(const Job& job,
                                       const ModelDirectory& directory,
                                       model::Precision precision);
-  // Loads the weights of a model whose precision is AUTO. If fp32 is the
-  // fastest precision, uses fp32. Otherwise compares the results of the faster
-  // precision with the results in fp32. Uses the faster precision if the
-  // differences are small enough. Logs the reason for the choice.
+  // Loads the weights of a model whose precision is AUTO. First loads the model
+  // in the precision that is probably the fastest. This is bf16 on a GPU. On a
+  // CPU, this is int8 if the model allows int8. Otherwise it is the result of
+  // Options::fast_precision().
+  //
+  // If the loaded model computes in fp32, returns this model. Otherwise
+  // compares its results with the results in fp32. If the differences are small
+  // enough, returns the model in the fast precision. If the differences are too
+  // large, or if there is no memory for the comparison, loads the model again
+  // in fp32. Logs the reason for the choice.
   absl::StatusOr<Weights> LoadChosen(const Job& job,
                                      const ModelDirectory& directory);
   // Compares the results of `reduced`, a model in a lower precision, with the
-  // results in fp32. Then sets `reduced.fit` to the memory that batches in fp32
-  // need. Batches in a lower precision never need more.
+  // results in fp32. Also replaces `reduced.fit` with the fit of the fp32
+  // model. This fit is large enough for `reduced` too, because batches in a
+  // lower precision never need more memory than batches in fp32.
   absl::StatusOr<PrecisionCheck> CheckPrecision(const Job& job,
                                                 const ModelDirectory& directory,
                                                 Weights& reduced);
@@ -136,9 +148,9 @@ class ModelLoader {
       std::make_shared<batching::Devices>();
 };
 
-// Estimates the peak memory of a load in bytes. The weights have `elements`
-// elements in files of `file_bytes` bytes together. At the peak, both the
-// stored and the prepared weights are in memory.
+// Estimates the peak memory of a load in bytes. `file_bytes` is the total size
+// of the weights' files in bytes. `elements` is the number of weights in these
+// files. At the peak, both the stored and the prepared weights are in memory.
 int64_t MemoryToLoad(int64_t file_bytes, int64_t elements);
 
 }  // namespace sfmamba::repository

@@ -24,9 +24,10 @@ int64_t VersionNumber(absl::string_view text);
 // Returns "models/{id}/versions/{version}".
 std::string VersionName(absl::string_view id, int64_t version);
 
-// Returns a hint for an error about the unknown `id`. The hint names the most
-// similar element of `ids`, or all elements if none is similar and there are
-// few.
+// Returns a hint for an error about the unknown `id`. If an element of `ids` is
+// similar to `id`, the hint names the most similar element. Otherwise the hint
+// lists all elements of `ids`. If there are more than ten elements or none, the
+// list is left out and the hint is empty.
 std::string OtherIds(absl::string_view id, const std::vector<std::string>& ids);
 
 // A parsed model name. At most one of `version` and `label` is set.

@@ -24,8 +24,9 @@ class ModelPlan {
   // Reports the current state of the model's folder. If the policy cannot be
   // read, the previous policy stays in effect. A changed policy takes effect
   // when two consecutive calls have found the same policy, because somebody may
-  // still be writing the file. The policy takes effect immediately if `at_once`
-  // is true, as for LoadModel(), or if no version is known yet.
+  // still be writing the file. However, the policy takes effect immediately if
+  // `at_once` is true or if no version is known yet. LoadModel() sets `at_once`
+  // to true.
   void Found(ModelFolder folder, bool at_once = false);
 
   // Record that LoadModel() was called for the model or for one of its

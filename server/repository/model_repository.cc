@@ -22,8 +22,9 @@ using observability::ModelState;
 // The maximum number of load and unload jobs that wait for other jobs.
 constexpr size_t kMostCalls = 256;
 constexpr absl::Duration kRetryCall = absl::Seconds(1);
-// A job that waits until LoadAll() has loaded the first versions checks at this
-// interval whether the repository is being destroyed.
+// A load or unload job waits until LoadAll() has loaded the first versions.
+// While it waits, the job checks at this interval whether the repository is
+// being destroyed.
 constexpr absl::Duration kAskPeriod = absl::Milliseconds(100);
 constexpr char kUnloadedReason[] = "a call has unloaded it";
 constexpr char kNotLoadedReason[] = "it waits for a call that loads it";
@@ -338,8 +339,9 @@ absl::Duration ModelRepository::Poll() {
   folder_unreadable_ = false;
   for (const auto& [id, path] : options_.models) models[id] = LookAt(id);
   absl::MutexLock lock(&mu_);
-  // Adds an empty entry for each model whose folder no longer exists, so that
-  // PollModel() unloads the model.
+  // `models` has no entry for a known model whose folder no longer exists. The
+  // operator [] adds an empty entry for this model, so that PollModel() unloads
+  // the model. The operator does not change existing entries.
   for (const auto& [id, plan] : plans_) models[id];
   for (auto& [id, folder] : models) {
     // A model with running or waiting jobs is skipped until the next poll.

@@ -32,18 +32,20 @@ namespace sfmamba::repository {
 // Loads, serves and unloads models. The versions of a model are in folders
 // <id>/<version>/ of a repository, or in single folders that the operator has
 // named. The folders may change while the server runs. A version exists if its
-// folder has a config.textproto or a config.json in Hugging Face's layout. Size
-// and sha256 of the weights must match config.textproto. A folder that contains
-// a version's files but has no valid name is skipped with a warning.
+// folder has a config.textproto or a config.json in Hugging Face's layout. If
+// config.textproto states the size and the sha256 of the weights, the weights
+// must match them. If the folder has no config.json, config.textproto must
+// state the size and the sha256. A folder that contains a version's files but
+// has no valid name is skipped with a warning.
 //
 // <id>/policy.textproto selects the versions of a model to serve. The default
 // is the highest version. Versions that have a label or that LoadModel() has
 // loaded are served too.
 //
 // Scan() must be called once, and then LoadAll() once. All other methods are
-// thread-safe and may be called at any time. Later loads and unloads run on the
-// repository's own threads, a few models at a time. Requests never wait for a
-// load or unload.
+// thread-safe and may be called at any time. All loads and unloads after
+// LoadAll() run on the repository's own threads, a few models at a time.
+// Requests never wait for a load or unload.
 class ModelRepository {
  public:
   using CaptureFailed = ModelLoader::CaptureFailed;
@@ -66,8 +68,9 @@ class ModelRepository {
     // If true, and the memory is not sufficient to load a version, the model's
     // other versions are unloaded. Then the load is repeated.
     bool unload_first = false;
-    // Each of the repository's low-priority threads calls this function first.
-    // These threads prepare models while other models serve.
+    // Each of the repository's low-priority threads calls this function once,
+    // when the thread starts. These threads prepare models while other models
+    // serve requests.
     std::function<void()> background_starts = [] {};
   };
 
@@ -75,8 +78,9 @@ class ModelRepository {
     // The version to load. If nullopt, all versions that the policy selects are
     // loaded.
     std::optional<int64_t> version;
-    // The fields that are set replace the fields in the version's
-    // config.textproto until the next load of the version.
+    // Each field that is set here replaces the field of the same name in the
+    // message `batching` of the version's config.textproto, until the next load
+    // of the version. If nullopt, no field is replaced.
     std::optional<v1::Batching> batching;
     // If this returns true, the load soon ends with CANCELLED.
     std::function<bool()> cancelled = [] { return false; };
@@ -101,15 +105,15 @@ class ModelRepository {
   // becomes READY or UNAVAILABLE, and `changed` is called. Returns the first
   // error with the version's name. `stop` is called before and during each
   // load. If it returns true, LoadAll() returns CANCELLED. The repository keeps
-  // copies of both functions. Its threads also call them for later loads and
-  // unloads.
+  // copies of both functions. Its threads also call them for loads and unloads
+  // after LoadAll().
   absl::Status LoadAll(const Changed& changed,
                        const std::function<bool()>& stop);
 
   // Reads the folder of model `id` again and loads the versions to serve, which
   // ModelPlan::Wanted() returns. If the request contains a version, loads only
-  // this version. It is then served until UnloadModel() is called for it. A
-  // READY version whose files have not changed is not loaded again unless
+  // this version. The version is then served until UnloadModel() is called for
+  // it. A READY version whose files have not changed is not loaded again unless
   // `request.batching` is set. Versions that are no longer to be served are
   // unloaded when the new ones are READY. Afterwards one of the repository's
   // threads calls `done` with the first error, or OK. After an error, the
@@ -129,15 +133,22 @@ class ModelRepository {
   // Stops serving a version. If `version` is nullopt, stops serving all
   // versions of the model and removes their labels. A version stays unloaded
   // until a call loads it. If a version is being loaded, its load ends with
-  // CANCELLED. Admitted requests still get their answers. `done` is called when
-  // new requests can no longer find the version. LoadModel() describes the
-  // thread of `done` and the errors. If `version` has a label, the error is
-  // FAILED_PRECONDITION with reason VERSION_IN_USE.
+  // CANCELLED. Admitted requests still get their answers. One of the
+  // repository's threads calls `done` when new requests can no longer find the
+  // version, or after an error. If the call is refused immediately, `done` is
+  // called before UnloadModel() returns.
+  //
+  // Possible errors:
+  // - FAILED_PRECONDITION, MODEL_CONTROL_OFF: explicit_control is false.
+  // - FAILED_PRECONDITION, VERSION_IN_USE: `version` has a label.
+  // - NOT_FOUND, MODEL_NOT_FOUND: there is no such model or version.
+  // - RESOURCE_EXHAUSTED, QUEUE_FULL: too many calls wait.
+  // - UNAVAILABLE, DRAINING: the repository is being destroyed.
   void UnloadModel(const std::string& id, std::optional<int64_t> version,
                    Done done);
 
   // Sets a label of the model, so that "models/{id}/labels/{label}" selects
-  // this version. Removes the label if `version` is empty. The label `stable`
+  // `version`. Removes the label if `version` is empty. The label `stable`
   // also makes the plain name "{id}" select the version. Labelled versions are
   // served regardless of the policy.
   //
@@ -157,11 +168,13 @@ class ModelRepository {
   // Returns the version that `name` selects. `name` is "{id}", "models/{id}",
   // "models/{id}/versions/{n}", "models/{id}/labels/{label}" or "". If `name`
   // contains an id but no version or label, ModelEntry::Default() selects the
-  // version. The model may have another task than `task`.
+  // version.
   //
-  // If there is only one model, the empty name selects this model. Otherwise
-  // the empty name selects the only model for `task` or, if there are several,
-  // the default model for `task`.
+  // `task` is used only if `name` is empty. If there is only one model, the
+  // empty name selects this model, whatever its task is. Otherwise the empty
+  // name selects the only model for `task` or, if there are several, the
+  // default model for `task`. The caller must check the task of the result,
+  // because it may differ from `task`.
   //
   // Returns NOT_FOUND with reason MODEL_NOT_FOUND if there is no such version.
   // Returns INVALID_ARGUMENT with reason INVALID_FIELD and field `field` if the

@@ -54,7 +54,8 @@ absl::Status ModelRepository::LoadVersion(const std::string& id, int64_t number,
   }
   Version version = catalog_.Get(id, number);
   if (version != nullptr && version->state() == ModelState::kReady) {
-    // The serving version stays in the list until the new version is ready.
+    // Creates the new version outside the catalog. The old version stays in the
+    // catalog and serves requests until Serve() below replaces it.
     version = catalog_.Make(id, number, path);
   } else if (version == nullptr || !version->has_series() ||
              version->state() == ModelState::kUnloading) {

@@ -34,16 +34,17 @@ struct LoadedModel {
   model::Precision precision = model::Precision::kFloat32;
   std::unique_ptr<batching::Executor> executor;
   std::string times_key;  // The key of the batch times in KnownTimes.
-  // Registers the memory that the model's batches need.
+  // The registration of the memory that the model's batches need. RunMemory
+  // counts this memory until the model is freed.
   RunMemory::Hold run_memory;
 };
 
 // One version of a model from its load to its unload. Thread-safe.
 //
-// When a version is reloaded or unloaded, the repository's list gets a new
-// object with the same name. Requests that have found the old object may still
-// run. The model is freed when the last of these requests releases it.
-// Replacing a version therefore never fails a request.
+// When a version is reloaded or unloaded, a new object with the same name
+// replaces the old object in the repository's catalog. Requests that have found
+// the old object may still run. The model is freed when the last of these
+// requests releases it. Replacing a version therefore never fails a request.
 class ModelVersion {
  public:
   // Creates a version with state LOADING. `path` is the version's folder.
@@ -66,16 +67,21 @@ class ModelVersion {
   std::string name() const;         // Returns "models/{id}/versions/{n}".
   std::string health_name() const;  // Returns "models/{id}".
   // Returns the version's metrics. An unloaded version has no metrics of its
-  // own and returns the metrics of unknown models.
+  // own. It returns the shared metrics that count requests for unknown models,
+  // see observability::Metrics::UnknownModel().
   const std::shared_ptr<observability::ModelMetrics>& metrics() const {
     return metrics_;
   }
-  // Returns false if metrics() are the metrics of unknown models.
+  // Returns true if the version has its own metrics and therefore its own time
+  // series in Prometheus. Returns false if metrics() returns the shared metrics
+  // for unknown models. In this case, metrics_ is a non-owning pointer, whose
+  // use_count() is 0.
   bool has_series() const { return metrics_.use_count() > 0; }
 
   observability::ModelState state() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns why the version is UNAVAILABLE, or why a reload failed while the
-  // version is READY. Otherwise returns "". The text contains no path.
+  // If the version is UNAVAILABLE, returns the reason. If the version is READY
+  // and its last reload has failed, returns the reason for the failure.
+  // Otherwise returns "". The text contains no path.
   std::string state_reason() const ABSL_LOCKS_EXCLUDED(mu_);
   // Returns the labels that SetLabels() has set, sorted by name.
   std::vector<std::string> labels() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -90,7 +96,8 @@ class ModelVersion {
   void SetUnavailable(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mu_);
   void SetUnloading() ABSL_LOCKS_EXCLUDED(mu_);
   void SetLabels(std::vector<std::string> labels) ABSL_LOCKS_EXCLUDED(mu_);
-  // Records that a later load of the version failed. This object keeps serving.
+  // Records that a reload of this version failed. This object, which holds the
+  // model from before the reload, keeps serving.
   void SetReloadFailed(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -26,8 +26,8 @@ class Reaper {
   // identifies the model and must not be dereferenced.
   using Freed = std::function<void(const LoadedModel* model)>;
 
-  // `trim` is called after a model was freed and returns free heap memory to
-  // the operating system. The default is malloc_trim().
+  // `trim` gives free heap memory back to the operating system. The reaper
+  // calls it each time it has freed a model. The default is malloc_trim().
   explicit Reaper(
       Freed freed, std::function<void()> trim = [] { malloc_trim(0); });
   ~Reaper();

@@ -18,8 +18,9 @@ namespace {
 
 // The estimated memory of a serving model is kOfFile times the size of its
 // files, plus kBesideWeights bytes. The memory contains both the files, which
-// are mapped, and the prepared weights. The estimate is high for small models.
-// For example, each default model needs only 40 MB.
+// are mapped, and the prepared weights. The estimate is too high for small
+// models. For example, the models in the folder models/ need only 40 MB each,
+// but the estimates are 50 to 65 MB.
 constexpr int64_t kOfFile = 3;
 constexpr int64_t kBesideWeights = 32 << 20;
 

@@ -14,12 +14,14 @@
 namespace sfmamba::repository {
 namespace {
 
-// FitBatch() first runs an image with at most this many pixels. If the model
-// accepts only one size, this size is run even if it is larger.
+// The first image that FitBatch() runs has at most this many pixels. If the
+// model accepts only one size, the first image has this size even if it is
+// larger.
 constexpr int64_t kSmallPixels = 512 * 512;
-// A run occupies this multiple of the memory of its tensors, because the
-// allocator caches memory for the next run. The cache may take up to a quarter
-// of the peak. This factor assumes a tenth, which is usual.
+// A run occupies this multiple of the peak memory of its tensors, because the
+// allocator also caches freed memory for the next run. The cache usually takes
+// a tenth of the peak, so the factor is 1.1. In the worst case, the cache takes
+// a quarter.
 constexpr double kKept = 1.1;
 // The maximum size of a model's pool of input buffers, in bytes. FitBatch()
 // reserves memory for this pool, because the memory budget counts only the
@@ -98,8 +100,9 @@ class Measurement {
               int64_t free)
       : config_(model.config()), options_(options), free_(free) {}
 
-  // Returns the measured number of bytes. Sets `fit->most` if a run needed most
-  // of the free memory.
+  // Returns the measured number of bytes. If a run may need more than
+  // 1/kLoadsAtOnce of the free memory, first waits for the exclusive right to
+  // use most of the free memory. `fit->most` then holds this right.
   absl::StatusOr<int64_t> Run(model::ExecutionContext& context,
                               BatchFit* fit) const {
     const std::vector<Size> sizes = SizesToRun(config_);
@@ -111,16 +114,22 @@ class Measurement {
       const absl::StatusOr<int64_t> tensors =
           RunOne(context, sizes[i], expected, fit);
       if (!tensors.ok()) return tensors;
-      // MeasureMemory() does not count small tensors and always returns 0 on
-      // GPUs. If MeasureMemory() returns 0, `bytes` is 0 too, without the
-      // memory of the masks.
+      // MeasureMemory() returns 0 if it has counted no tensor. It does not
+      // count small tensors, and it counts nothing on GPUs. In these cases,
+      // `bytes` is 0 too, and the memory of the masks is not added.
       const int64_t bytes =
           *tensors == 0 ? 0 : static_cast<int64_t>(*tensors * kKept) + masks;
       if (i + 1 == sizes.size()) return bytes;
-      // The peak memory of a run is the maximum of several linear functions of
-      // the number of pixels. The line through the last two measurements is
-      // therefore a lower bound for larger images. The last measurement,
-      // multiplied by the ratio of the numbers of pixels, is an upper bound.
+      // Each step of a run needs a fixed number of bytes plus a number of bytes
+      // per pixel. The peak memory is the maximum over all steps, so it is a
+      // convex function of the number of pixels. The line through the last two
+      // measurements is therefore a lower bound for larger images.
+      //
+      // Because of the fixed bytes, the peak grows more slowly than the number
+      // of pixels. For example, an image with twice the pixels needs at most
+      // twice the bytes. The last measurement, multiplied by the ratio of the
+      // numbers of pixels, is therefore an upper bound for a larger image.
+      // `expected` and the bytes in the error are computed in this way.
       const int64_t pixels = sizes[i].pixels();
       const double slope =
           last_bytes == 0 ? 0
@@ -140,10 +149,14 @@ class Measurement {
 
  private:
   // Runs one image and returns the bytes of its tensors. `expected` is an upper
-  // bound for these bytes. The first run may use only 1/kLoadsAtOnce of the
-  // free memory, because other loads may run at the same time. If this is not
-  // enough, waits for the exclusive right to use most of the free memory. Then
-  // runs the image again.
+  // bound for these bytes. The first run of the image may use only
+  // 1/kLoadsAtOnce of the free memory, because other loads may run at the same
+  // time. If this memory is not enough, waits for the exclusive right to use
+  // most of the free memory and stores the right in `fit->most`. Then runs the
+  // image a second time and lets it use most of the free memory.
+  //
+  // Skips the first run if `expected` exceeds 1/kLoadsAtOnce of the free
+  // memory. Also skips it if `fit->most` contains the exclusive right already.
   absl::StatusOr<int64_t> RunOne(model::ExecutionContext& context,
                                  const Size& size, int64_t expected,
                                  BatchFit* fit) const {
@@ -262,11 +275,23 @@ absl::StatusOr<BatchFit> FitBatch(model::VisionModel& model,
   if (contexts * *image > free) {
     return TooLittle(config, "about", contexts * *image, free);
   }
-  // If a classifier's batch has fewer images than threads, the images run one
-  // after another. Otherwise each thread runs one image at a time.
+  // `at_once` is the number of images of a batch that are in memory at the same
+  // time. Detectors and segmenters run one image after another. If a
+  // classifier's batch has at least as many images as threads, each thread is
+  // assumed to run one image at a time. (Some networks and CPUs run several
+  // images at a time on each thread, see Backbone::ImagesAtOnce(). The
+  // additional memory is not counted.)
+  //
+  // In a smaller batch, a classifier also runs one image after another. If
+  // max_batch_size is less than `threads`, all batches are smaller, so 1 would
+  // be sufficient for `at_once`. The code then uses max_batch_size, which is
+  // too large but safe.
   const int threads = std::max(1, options.threads / contexts);
   int at_once = classifies ? std::min(options.max_batch_size, threads) : 1;
   if (contexts * at_once * *image > free) {
+    // Only batches with fewer images than threads are allowed, because they
+    // need the memory of one image. The result may exceed
+    // options.max_batch_size. In this case, ModelLoader keeps the lower value.
     fit.max_batch_size = std::max(1, threads - 1);
     at_once = 1;
   }

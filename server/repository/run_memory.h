@@ -22,19 +22,19 @@ namespace sfmamba::repository {
 // Thread-safe. Models may outlive this object.
 class RunMemory {
  public:
-  // Keeps memory reserved until the hold is destroyed. Null if nothing was
-  // reserved.
+  // Represents a reservation: a registered model, reserved bytes or the
+  // exclusive right of TakeMost(). The reservation ends when the last copy of
+  // the pointer is destroyed. Null if nothing was reserved.
   using Hold = std::shared_ptr<void>;
 
-  // Registers a serving model whose batches need `bytes`, until the hold is
-  // destroyed.
+  // Registers a serving model whose batches need `bytes` bytes.
   Hold AddServed(int64_t bytes);
   // Returns the number of bytes that the registered model with the largest need
   // takes for its batches, or 0 if no model is registered.
   int64_t most_served() const;
 
-  // Reserves `bytes` for a load. `free` returns the number of free bytes. If
-  // the free memory is insufficient only because other loads have reserved
+  // Reserves `bytes` bytes for a load. `free` returns the number of free bytes.
+  // If the free memory is insufficient only because other loads have reserved
   // memory, waits until these loads have ended. Returns null if `stop` returns
   // true first. Returns RESOURCE_EXHAUSTED if the free memory would be
   // insufficient even without other loads.
@@ -74,9 +74,10 @@ struct BatchFit {
 struct BatchFitOptions {
   // The number of bytes available for batches.
   int64_t free = 0;
-  // The number of CPU threads of all contexts together. If a classifier's batch
-  // has at least as many images as threads, each thread computes a whole image.
-  // The batch then needs memory for one image per thread.
+  // The number of CPU threads of all contexts together. The threads are divided
+  // equally among the contexts. If a classifier's batch has at least as many
+  // images as its context has threads, each of these threads computes a whole
+  // image. The batch then needs memory for one image per thread.
   int threads = 1;
   int max_batch_size = 1;
   RunMemory* memory = nullptr;  // Must not be null.
@@ -84,8 +85,12 @@ struct BatchFitOptions {
   std::function<bool()> stop = [] { return false; };
 };
 
-// Returns the largest batch size, up to `max_batch_size`, that fits into memory
-// if all contexts of `model` run batches concurrently.
+// Returns a batch size that fits into memory if all contexts of `model` run
+// batches concurrently. The result is `max_batch_size` if this size fits.
+// Otherwise the result is one less than the number of threads of a context, but
+// at least 1. A batch of this size has fewer images than threads, so it needs
+// the memory of only one image at a time. The result may then be larger than
+// `max_batch_size`, and the caller must use the smaller of the two sizes.
 //
 // To measure the memory of one image, runs black images of increasing size up
 // to the model's largest input. Stops early if the largest input cannot fit.

@@ -58,8 +58,10 @@ std::vector<model::ModelConfig> RowsOf(model::Architecture architecture) {
 
 // Returns a row of the variant table. The row belongs to `family` and is named
 // by the member `architecture` of config.json. If this member is missing,
-// `stated` names the row. `fits` returns true if a row has the shapes of the
-// weights. The error for an unknown name lists the rows that fit.
+// `stated` names the row. Returns INVALID_ARGUMENT if the two names differ or
+// the name is unknown. `fits` returns true if a row has the shapes of the
+// weights. The error for an unknown name lists the rows that fit. If no row
+// fits, the error lists all rows of `family`.
 absl::StatusOr<model::ModelConfig> ChooseRow(
     const Levels& levels, const std::string& stated, model::Architecture family,
     absl::FunctionRef<bool(const model::ModelConfig&)> fits) {
@@ -132,8 +134,9 @@ absl::Status CheckArguments(const Levels& levels, const model::ModelConfig& row,
   return status;
 }
 
-// Returns the row with these shapes. If there is no such row, takes a row with
-// the same kind of blocks and gives it the width and depths of the weights.
+// Returns the row with these shapes. If there is no such row, takes the first
+// row with the same kind of blocks (the same ssm_ratio). The width and the
+// depths of the result are then taken from `shapes`.
 model::ModelConfig ChooseVMamba(const weights::VMambaShapes& shapes) {
   std::optional<model::ModelConfig> similar;
   for (model::ModelConfig& row : RowsOf(model::Architecture::kVMamba)) {
@@ -172,8 +175,9 @@ absl::Status CheckVMamba(const Levels& levels,
   return status;
 }
 
-// Returns a configuration with the variant of `row` and with the input and the
-// labels that `files` contain.
+// Returns the configuration of a classifier with the variant of `row`. The
+// input settings (size, crop, mean, ...) are read from `files`. If
+// `with_labels` is true, the labels are read from `files` too.
 absl::StatusOr<HuggingFaceConfig> Describe(const Files& files,
                                            const model::ModelConfig& row,
                                            int num_classes, bool with_labels) {

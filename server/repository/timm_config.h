@@ -11,12 +11,13 @@ namespace sfmamba::repository {
 // These functions read timm's description of a model. `shapes` are the shapes
 // of the model's tensors.
 //
-// The member `architecture` of config.json names the variant. If this member is
-// missing, the variant of `stated` is used. One of the two is required, because
-// the shapes do not determine all properties. For example, they do not
-// determine MambaOut's activation. The number of classes and the number of
-// MambaOut's blocks come from the tensors. ReadHuggingFaceConfig() describes
-// the remaining values.
+// `stated` is the content of the version's config.textproto. The member
+// `architecture` of config.json names the variant. If this member is missing,
+// `stated` must name the variant. A name is required, because the shapes do not
+// determine all properties. For example, they do not determine MambaOut's
+// activation. The number of classes and the number of MambaOut's blocks come
+// from the tensors. For the remaining values, see the comment at
+// ReadHuggingFaceConfig().
 //
 // The functions return INVALID_ARGUMENT if the files contradict each other or
 // the shapes. The error names the member or the tensor. Wrong tensors of an
@@ -30,9 +31,10 @@ absl::StatusOr<HuggingFaceConfig> ReadEfficientVimConfig(
 
 // Reads the description of a VMamba in the format of Transformers, with the
 // `model_type` "vmamba". The variant is the row of the variant table with the
-// given shapes. If no row has these shapes, the variant is a similar row, and
-// the result also contains the width and depths of the weights. Returns the
-// same errors as the functions above.
+// given shapes. If no row has these shapes, the variant is a row with the same
+// kind of blocks (the same ssm_ratio). The result then also contains the width
+// and the depths of the weights if they differ from this row. Returns the same
+// errors as the functions above.
 absl::StatusOr<HuggingFaceConfig> ReadVMambaConfig(
     const HuggingFaceTexts& texts, const weights::VMambaShapes& shapes,
     bool with_labels = true);

@@ -79,8 +79,8 @@ bool StaysBeneath(const std::string& root, const fs::path& path) {
   return end >= 0;
 }
 
-// Returns a word for a type other than a regular file, such as "a folder". The
-// word is used in errors.
+// Returns a word for an error, such as "a folder". `type` is the type of
+// something that exists and is not a regular file.
 absl::string_view KindOf(fs::file_type type) {
   switch (type) {
     case fs::file_type::directory:
@@ -183,8 +183,11 @@ absl::StatusOr<std::string> FollowLinks(const std::string& root,
                                         const std::string& path) {
   std::error_code error;
   fs::path end = fs::canonical(path, error);
-  // If `path` goes through /proc/<pid>/root, `end` is a path in another
-  // container. In this process, `end` may be another file or may not exist.
+  // `end` is `path` with all links followed. If `path` goes through
+  // /proc/<pid>/root, its target is in the file system of another container,
+  // and `end` is the path of the target in that file system. In this process,
+  // the path `end` may name another file or nothing. `end` is therefore used
+  // only if it names the same file as `path`.
   const bool is_there = fs::exists(path, error);
   const bool is_same = is_there && fs::equivalent(end, path, error);
   if (!is_there) return absl::NotFoundError("there is nothing");

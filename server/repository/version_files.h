@@ -20,9 +20,10 @@ inline constexpr char kGoldenFile[] = "golden/golden.safetensors";
 
 struct VersionPath {
   std::string folder;
-  // The canonical path of the folder that must contain all files of the
-  // version, even after links are followed. If empty, the files may be
-  // anywhere, because the operator has named `folder` directly.
+  // The path of the folder that must contain all files of the version, even
+  // after links are followed. FollowLinks() has returned this path. If empty,
+  // the files may be anywhere, because the operator has named `folder`
+  // directly.
   std::string root;
 };
 
@@ -30,9 +31,13 @@ struct VersionPath {
 // exist. Returns INVALID_ARGUMENT if the target is outside `root`, unless
 // `root` is empty.
 //
-// A path through /proc/<pid>/root leads into another container, as in KServe's
-// modelcar. Such a path is returned with its links. These links must not lead
-// outside `root`.
+// The target may be in the file system of another container. For example,
+// KServe can keep a model in a container of its own (the modelcar). The
+// repository's folder is then a link to /proc/<pid>/root/models. If all links
+// were followed, the result would be a path in the other file system, which
+// this process could not use. Therefore FollowLinks() returns `path` with its
+// links. `root` is then in the other container too, and no link below `root`
+// may lead outside `root`.
 absl::StatusOr<std::string> FollowLinks(const std::string& root,
                                         const std::string& path);
 

@@ -19,8 +19,10 @@ namespace {
 // The maximum number of bytes of a rejected HTTP method in an error message.
 constexpr size_t kMaxShown = 32;
 
-// Maps canonical codes to HTTP statuses (google.rpc.Code) and back. The first
-// matching row wins.
+// Maps canonical codes to HTTP statuses and back. If several rows match, the
+// first row is used. Codes have the statuses that the documentation of
+// google.rpc.Code lists. The last three rows are used only to map statuses to
+// codes.
 constexpr struct {
   absl::StatusCode code;
   int http;
@@ -59,8 +61,8 @@ absl::StatusCode CanonicalCode(int http_code) {
                          : absl::StatusCode::kInternal;
 }
 
-// Returns the message of an error. If `field` is not empty, the message starts
-// with `field`.
+// Returns the message of an error. If `field` is not empty, the returned
+// message starts with `field`, which replaces the error's own field name.
 std::string Worded(const absl::Status& error, absl::string_view field) {
   if (field.empty()) return std::string(error.message());
   absl::string_view message = error.message();

@@ -17,9 +17,11 @@ namespace sfmamba::rest {
 // message starts with the name of the field.
 http::HttpResponse ErrorResponse(const absl::Status& error);
 
-// Returns the error in the format of the Open Inference Protocol, {"error":
-// "<field>: <message>"}. <field> is the field's name in the JSON request, which
-// may differ from the name in gRPC.
+// Returns the error in the format of the Open Inference Protocol:
+//   {"error": "<field>: <message>"}
+// <field> is the field's name in the JSON request, which may differ from the
+// name in gRPC. If the error has no field, the value of "error" is the message
+// alone.
 http::HttpResponse KserveError(const absl::Status& error);
 
 // Returns KserveError() if `path` is below /v2. Returns ErrorResponse() for
@@ -31,9 +33,10 @@ http::HttpResponse ErrorAt(absl::string_view path, const absl::Status& error);
 http::HttpResponse RefusalResponse(int http_code, absl::string_view message,
                                    absl::string_view path = "");
 
-// Returns the response to a request if `path` does not support the HTTP method
-// of the request. The status is 204 for OPTIONS and 405 for other methods. The
-// response has the header Allow. `allowed` lists the supported methods, such as
+// Returns the response to a request whose path does not serve the HTTP method
+// `method`. The status is 204 for OPTIONS and 405 for other methods. The error
+// has the format of ErrorAt() for `path`. The response has the header Allow
+// with the value `allowed`. This value lists the supported methods, such as
 // "GET, HEAD, OPTIONS".
 http::HttpResponse OtherMethod(absl::string_view method,
                                absl::string_view allowed,

@@ -76,8 +76,9 @@ HttpCall::HttpCall(std::unique_ptr<http::Exchange> exchange, PathFields fields,
 
 absl::Status HttpCall::Admit(security::Scope scope) {
   // If the server has no tokens, local callers have the scope admin. A web page
-  // in a local browser must not use this scope on behalf of its user. Requests
-  // of web pages have the header Origin and are therefore refused.
+  // in a local browser must not use this scope on behalf of its user. Browsers
+  // add the header Origin to the requests of web pages. A request with this
+  // header is therefore refused if it needs the scope admin.
   const bool is_from_page = request().headers.count("origin") > 0;
   return scope == security::Scope::kAdmin && is_from_page
              ? server::OriginRefused()

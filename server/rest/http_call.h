@@ -36,8 +36,10 @@ class HttpCall : public call::Call {
   // Sets the fields that the path contains, such as the model's name. Returns
   // INVALID_ARGUMENT if the body has set such a field to a different value.
   absl::Status SetPathFields(call::Message* request) const;
-  // Returns the HTTP response of a successful call. `rest` is the response
-  // message without its results. The contents of `rest` may be moved out.
+  // Returns the HTTP response of a successful call. `rest` (the remainder) is
+  // the response message without the field `results`. The derived class has
+  // already received the results through results(), see call::ResultSink. The
+  // contents of `rest` may be moved out.
   virtual http::HttpResponse Respond(call::Message* rest) = 0;
 
   http::HttpRequest& request() { return exchange_->request(); }

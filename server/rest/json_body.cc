@@ -32,8 +32,9 @@ bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 // Sets `*at` to the position of the last byte of the sequence. Returns nullopt
 // if the character cannot occur in base64.
 std::optional<char> Unescape(absl::string_view text, size_t* at) {
-  // A character always follows this backslash. Otherwise the backslash would
-  // escape the closing quote, and the string would not end there.
+  // EndOfString() ends a string only at a quote that is not escaped. The last
+  // character of `text` therefore never starts an escape sequence, and
+  // text[*at + 1] exists.
   const char c = text[++*at];
   if (c == 'n' || c == 'r' || c == 't') return '\n';
   if (c == '/') return c;
@@ -49,8 +50,9 @@ std::optional<char> Unescape(absl::string_view text, size_t* at) {
   return static_cast<char>(code);
 }
 
-// Decodes the base64 text of a JSON string into `bytes`. Overwrites `text`
-// while decoding. Returns false if the text is not valid base64.
+// Decodes the base64 text of a JSON string into `bytes`. `text` is the part of
+// the JSON between the quotes. Overwrites `text` while decoding. Returns false
+// if the text is not valid base64.
 bool Decode(char* text, size_t size, std::string* bytes) {
   // The loop removes escapes and whitespace and converts the text to the
   // standard base64 alphabet.
@@ -70,8 +72,8 @@ bool Decode(char* text, size_t size, std::string* bytes) {
 }
 
 // Returns random bytes. Every placeholder (the text that replaces a picture)
-// begins with these bytes. No client can guess the bytes, so a picture from a
-// client never equals a placeholder.
+// begins with these bytes. No client can guess the bytes, so no string that a
+// client sends equals a placeholder.
 std::string NewSecret() {
   absl::BitGen random;
   std::string secret;

@@ -10,8 +10,10 @@
 namespace sfmamba::rest {
 namespace {
 
-// Expands the optional parts of a path template. Returns one path for each
-// combination of present and absent parts in brackets.
+// Returns all paths that a path template describes. The template may contain
+// optional parts, which are written in brackets. The returned paths contain no
+// brackets. For example, the template "/v2[/a]" describes the paths "/v2" and
+// "/v2/a".
 std::vector<std::string> Expand(const std::string& path) {
   const size_t begin = path.rfind('[');
   if (begin == path.npos) return {path};
@@ -57,12 +59,15 @@ bool MethodPaths::Rule::Matches(absl::string_view path,
         absl::StrSplit(pieces[i], absl::MaxSplits('=', 1));
     absl::string_view value = path;
     // A variable with a pattern, such as {model=models/**}, matches the rest of
-    // the path.
+    // the path, which may contain slashes. If the template has text after the
+    // variable, such as ":classify", the path must end with this text. The text
+    // is not a part of the value.
     if (!variable.second.empty()) {
       if (!absl::StartsWith(value, Folder()) ||
           !absl::ConsumeSuffix(&value, pieces[i + 1]) ||
-          // A template without a verb (such as ":classify") at its end does not
-          // match a name that contains a colon.
+          // If the template has no text after the variable, the value must not
+          // contain a colon. The text after a colon would be a verb, such as
+          // ":classify".
           (pieces[i + 1].empty() && absl::StrContains(value, ":"))) {
         return false;
       }

@@ -14,7 +14,7 @@ namespace sfmamba::rest {
 // The names and values of the request fields that the HTTP path sets.
 using PathFields = std::vector<std::pair<std::string, std::string>>;
 
-// Finds the method for an HTTP path. Thread-safe.
+// Finds the RPC method (a call::Method) for an HTTP path. Thread-safe.
 class MethodPaths {
  public:
   // `methods` must outlive this object.
@@ -24,7 +24,7 @@ class MethodPaths {
     const call::Method* method;
     PathFields fields;
     bool is_served;  // True if the path supports the HTTP method.
-    // The supported methods, such as "GET, HEAD, OPTIONS".
+    // The HTTP methods that the path supports, such as "GET, HEAD, OPTIONS".
     std::string allowed;
   };
   // Returns the method for a request, or nullopt if no method has this path. If

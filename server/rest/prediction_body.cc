@@ -47,9 +47,10 @@ absl::Status CheckNoQuery(const http::HttpRequest& request) {
       "its body");
 }
 
-// Moves the fields of a form from `parts` to `fields`. A field is a part that
-// has no file name and is not a picture. Only the files stay in `parts`.
-// Returns INVALID_ARGUMENT if there is no file.
+// Moves the fields of a form from `parts` to `fields`. A part is a file if it
+// has a file name or if its content is a picture. All other parts are fields.
+// The files stay in `parts`. Returns INVALID_ARGUMENT if a field is larger than
+// kMaxField or if there is no file.
 absl::Status TakeFields(absl::string_view body, std::vector<FormPart>* parts,
                         Fields* fields) {
   std::vector<FormPart> files;
@@ -153,8 +154,10 @@ BodyForm FormOf(absl::string_view content_type, absl::string_view body) {
 
 void OwnedPictures::SetBytes(image::ImageSource* source) {
   const auto set = [this](absl::string_view* index) {
-    // `index` stands in place of the image's bytes. It is empty if the request
-    // contains no bytes of an image.
+    // The parsed message contains an index into views_ in place of the image's
+    // bytes (see call::IndexBytes()). `*index` is at first a view of this
+    // encoded index. It then becomes the view of the image's bytes. `*index` is
+    // empty if the request contains no bytes for this image.
     if (!index->empty()) *index = views_[call::ExtentIndex(*index)];
   };
   auto* encoded = std::get_if<image::EncodedImage>(&source->source);

@@ -45,9 +45,9 @@ absl::StatusOr<std::vector<FormPart>> FindParts(absl::string_view content_type,
 // Returns true if a body starts like a JPEG, PNG or WebP picture.
 bool IsPicture(absl::string_view body);
 
-// The format of a request body. A picture is detected by its first bytes,
-// whatever the Content-Type is. JSON is detected by its first character,
-// because curl sends JSON with another type.
+// The format of a request body. A picture is detected by its first bytes. The
+// Content-Type of a picture is ignored. JSON is detected by its first
+// character, because curl sends JSON with another type.
 enum class BodyForm {
   kPicture,  // One picture. This is the form if no other form fits.
   kForm,     // A multipart/form-data body with pictures and fields.
@@ -70,15 +70,18 @@ class OwnedPictures : public call::Pictures {
   explicit OwnedPictures(int64_t bytes) { bytes_ = bytes; }
 
   std::vector<std::string> owned_;
-  // The bytes of image i are in views_[i], which points into owned_.
+  // The bytes of the images. Each view points into owned_. In the parsed
+  // message, the index of a view stands in place of an image's bytes (see
+  // call::IndexBytes()).
   std::vector<absl::string_view> views_;
 };
 
 // Parses the body of a request into `message`, an empty ClassifyRequest,
-// DetectRequest or SegmentRequest. If `status` is an error, only returns this
-// error. The pictures stay in the body's memory, unless they are decoded from
-// base64. Parsing JSON reserves memory from `memory`. See
-// call::Call::ReadPictures().
+// DetectRequest or SegmentRequest. `status` is the result of earlier checks,
+// for example of the request's headers. If `status` is an error, this function
+// parses nothing, and `status` becomes the status() of the returned object. The
+// pictures stay in the body's memory, unless they are decoded from base64.
+// Parsing JSON reserves memory from `memory`. See call::Call::ReadPictures().
 //
 // The status() of the returned object may be an error of SetFromQuery(),
 // FindParts(), ReadJson() or call::ReadRequest(), or one of these errors:

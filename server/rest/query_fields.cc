@@ -30,15 +30,17 @@ bool IsSettable(const FieldDescriptor& field) {
 // Returns true if a field is a nested message and query parameters can set the
 // fields of this message.
 bool HasParameters(const FieldDescriptor& field) {
-  // Excludes a picture's source, which is in a oneof and can be sent only in
-  // the body.
+  // A picture's source is in a oneof. A source can be sent only in the body.
   return server::IsGroup(field) && !field.is_repeated() &&
          field.containing_oneof() == nullptr;
 }
 
 // Appends the names of the parameters for the fields of `type`. Each name
-// starts with `prefix`. Skips a nested message if `messages` contains a message
-// of the same type, because Names() adds the fields of that message separately.
+// starts with `prefix`. For a field that is a nested message, appends the names
+// for the fields of this message, such as "crop.x_min". Appends nothing for a
+// nested message if `messages` also contains a message of this type, because
+// Names() already lists the fields of every message in `messages` without a
+// prefix. For example, Names() lists "top_k" but not "params.top_k".
 void AddNames(const Descriptor& type, const std::string& prefix,
               const std::vector<Message*>& messages,
               std::vector<std::string>* names) {

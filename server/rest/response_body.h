@@ -38,8 +38,8 @@ class ResponseBody final : public call::ResultSink {
  private:
   const Encoding encoding_;
   call::EncodedResults protobuf_;  // Used if encoding_ is kProtobuf.
-  // The encoded results if encoding_ is kJson. Empty if the response has no
-  // field `results`.
+  // The results in JSON. Nullopt if encoding_ is kProtobuf or if the response
+  // has no field `results`.
   std::optional<std::vector<std::string>> json_;
 };
 

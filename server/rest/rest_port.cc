@@ -57,8 +57,9 @@ http::HttpOptions HttpOptionsOf(
   return result;
 }
 
-// An error shows at most this many bytes of an unknown path. kMaxPathShown is
-// for paths below /v2, and kMaxShown is for all other paths.
+// If a client requests an unknown path, the error message contains only the
+// first bytes of the path. The two constants limit the number of these bytes.
+// kMaxPathShown is for paths below /v2, and kMaxShown is for all other paths.
 constexpr size_t kMaxPathShown = 200;
 constexpr size_t kMaxShown = 256;
 

@@ -30,8 +30,9 @@ class RestService {
  public:
   struct Options {
     std::string version;  // The server's version.
-    // `live` returns true if every model makes progress. `ready` returns true
-    // if the server is SERVING. Both functions must be fast and thread-safe.
+    // `live` returns false if a model hangs, for example because a batch takes
+    // too long. `ready` returns true if the server is SERVING. Both functions
+    // must be fast and thread-safe.
     std::function<bool()> live = [] { return true; };
     std::function<bool()> ready = [] { return true; };
     bool console = true;  // True if the console is served.
@@ -50,9 +51,9 @@ class RestService {
   // block, but parses the request's body on the calling thread.
   void Handle(std::unique_ptr<http::Exchange> exchange);
 
-  // Starts draining. From now on, calls that the metrics count
-  // (call::Method::metric) fail with UNAVAILABLE and reason DRAINING. Probes
-  // are still answered.
+  // Starts draining. From now on, each new call of a method that has a metric
+  // (call::Method::metric) fails with UNAVAILABLE and reason DRAINING. All
+  // other requests, such as probes, are still answered.
   void StartDraining() { draining_.store(true); }
 
  private:

@@ -25,9 +25,12 @@ namespace sfmamba::rpc {
 using prediction::CallInfo;
 
 // Returns the time until the call's deadline. Returns InfiniteDuration() if the
-// call has no deadline. Uses gRPC's monotonic clock, because the context's
-// deadline() is a wall-clock time. After the wall clock is changed, absl::Now()
-// can be wrong for up to two seconds.
+// call has no deadline.
+//
+// Uses gRPC's monotonic clock for both the deadline and the current time. The
+// difference between the context's deadline() and absl::Now() is not used,
+// because both are times of the wall clock. After a change of the wall clock,
+// absl::Now() can be wrong for up to two seconds.
 absl::Duration TimeLeft(const grpc::ServerContextBase& context);
 
 CallInfo InfoOf(const grpc::CallbackServerContext& context,
@@ -38,10 +41,10 @@ CallInfo InfoOf(const grpc::CallbackServerContext& context,
 std::string ClientOf(const security::Gate* gate,
                      const grpc::ServerContextBase& context);
 
-// Returns the header `authorization` of a call. If the call has no such header
-// or several, returns an empty string. If there are several headers, a proxy in
-// front of the server may have checked a different header than the server
-// would.
+// Returns the value of the header `authorization` of a call. If the call has no
+// such header or several, returns an empty string. Several headers are not
+// accepted, because a proxy in front of the server may have checked only one of
+// them. The server would not know which one.
 std::string AuthorizationOf(const grpc::ServerContextBase& context);
 
 // Checks that the caller of a call has `scope`. Returns the caller, or an error
@@ -65,8 +68,9 @@ absl::StatusOr<StreamRights> CheckStream(const security::Gate* gate,
                                          const grpc::ServerContextBase& context,
                                          security::Scope scope);
 
-// Ends a stream with an error before the stream has started. Deletes itself.
-// `Reactor` is gRPC's reactor type of the stream.
+// A reactor that rejects a stream. It finishes the stream with the error
+// `status` and neither reads nor sends messages. It deletes itself when gRPC
+// calls OnDone(). `Reactor` is gRPC's reactor type of the stream.
 template <typename Reactor>
 class Refused final : public Reactor {
  public:

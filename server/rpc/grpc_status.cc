@@ -18,8 +18,9 @@ grpc::Status EndCall(const absl::Status& status,
                      grpc::ServerContextBase* context) {
   const absl::Duration delay = server::GetErrorDetail(status).retry_after;
   if (delay != absl::InfiniteDuration()) {
-    // If the delay in this trailer is 0, gRPC clients never retry the call. The
-    // delay is therefore at least 1 ms.
+    // The trailer grpc-retry-pushback-ms tells the client how long to wait
+    // before it retries the call. The delay is at least 1 ms, because some gRPC
+    // clients (such as gRPC 1.85) never retry a call if the delay is 0.
     const absl::Duration unit = absl::Milliseconds(1);
     const absl::Duration rounded = absl::Ceil(std::max(delay, unit), unit);
     context->AddTrailingMetadata(

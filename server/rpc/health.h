@@ -16,10 +16,11 @@ namespace sfmamba::rpc {
 
 // Implements grpc.health.v1.Health. For an unknown name, Check returns
 // NOT_FOUND and Watch sends SERVICE_UNKNOWN. The name "liveness" always exists
-// and is SERVING while `alive` returns true. Watchers of "liveness" are
-// notified only by UpdateLiveness(). A name longer than 256 bytes is
-// INVALID_ARGUMENT. A malformed message is INVALID_ARGUMENT too. (For malformed
-// messages, gRPC's default handlers return UNIMPLEMENTED.)
+// and is SERVING while `alive` returns true. If the result of `alive` changes,
+// watchers of "liveness" are notified by the next call of UpdateLiveness(). For
+// a name longer than 256 bytes or a malformed message, both methods return
+// INVALID_ARGUMENT. (For malformed messages, gRPC's default handlers return
+// UNIMPLEMENTED.)
 //
 // This class ends Watch streams when the server stops. gRPC's own
 // implementation leaves the streams open until the server cancels them.
@@ -76,8 +77,10 @@ class HealthService final
   void Tell(Watcher* watcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends the oldest watch of the client with the most watches. If several
-  // clients have the most watches and one of them is the client of `newest`,
-  // ends a watch of this client.
+  // clients have the most watches and the client of `newest` is one of them,
+  // ends a watch of this client. If the client of `newest` is not one of them,
+  // ends a watch of any of them. If every client has only one watch, the watch
+  // that ends is `newest` itself, despite the name of this method.
   void EndOneBeside(const Watcher& newest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Removes a watcher from watchers_. Does nothing if the watcher was already
   // removed.

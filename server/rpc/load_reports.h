@@ -25,20 +25,24 @@ std::string SerializeLoadReport(const observability::Load& load);
 // Counts finished calls and creates the load report of each call. Thread-safe.
 class LoadReports {
  public:
-  // A backlog (the expected time for all waiting work) of this duration counts
-  // as utilization 1.
+  // If the backlog has this duration, the utilization is 1. The backlog is the
+  // expected time until the waiting images are computed. If the server has
+  // several models, the longest backlog counts.
   static constexpr absl::Duration kTargetBacklog = absl::Milliseconds(500);
 
   // The minimum time between two calls of the function `backlog`.
   static constexpr absl::Duration kPeriod = absl::Milliseconds(10);
 
-  // `backlog` returns the expected time for all waiting work. `clock` must be
+  // `backlog` returns the longest backlog of all models. `clock` must be
   // thread-safe.
   LoadReports(std::function<absl::Duration()> backlog,
               std::function<absl::Time()> clock);
 
-  // Records that a call ends now with `status` and returns the load report of
-  // this call. Errors that the caller caused are not counted.
+  // Counts a call that ends now with `status`. Returns the load report that the
+  // server sends with this call. If `status` is an error that the caller
+  // caused, for example INVALID_ARGUMENT, the call is not counted at all. The
+  // returned report is then the report of the last counted call, or an empty
+  // string if there is none.
   std::string CallEnded(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -49,8 +49,9 @@ class MethodService final : public grpc::Service {
 
   // Starts draining. Open StreamPredict streams receive a drain notice. New
   // requests on streams fail with UNAVAILABLE and reason DRAINING, so that
-  // clients switch to another server. Unary calls still succeed, because a
-  // client may not have processed the GOAWAY frame yet.
+  // clients switch to another server. Unary calls are still answered. Their
+  // clients switch to another server when they receive the GOAWAY frame
+  // (HTTP/2) that GrpcPort::Shutdown() sends.
   void StartDraining();
   // Ends idle streams. Also ends calls whose clients do not read the response.
   // Must be called periodically, by a thread that does not belong to gRPC.

@@ -22,8 +22,10 @@ int SendWatch::CancelLate() {
   const absl::Time now = clock_();
   int cancelled = 0;
   // gRPC destroys a context only after Done(), and Done() needs this mutex. The
-  // mutex therefore keeps each context alive during TryCancel(). There is no
-  // deadlock, because only gRPC's own threads call Done().
+  // mutex therefore keeps each context alive during TryCancel(). TryCancel()
+  // can cause a call of Done(). gRPC makes this call on one of its own threads
+  // and never on this thread. This thread therefore does not lock the mutex a
+  // second time, and there is no deadlock.
   absl::MutexLock lock(&mu_);
   for (auto& [context, end] : sending_) {
     if (now < end) continue;

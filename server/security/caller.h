@@ -18,7 +18,7 @@ struct Quota {
   int max_items = 0;
   double items_per_second = 0;  // The long-term rate. 0 means no limit.
   // The maximum number of images that a client may send at once after an idle
-  // time. 0 means the number of images per second, but at least 1.
+  // time. 0 means that the burst is items_per_second, but at least 1.
   int burst = 0;
 };
 

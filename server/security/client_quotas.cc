@@ -23,8 +23,9 @@ double BurstOf(const Quota& quota) {
 }  // namespace
 
 void ClientQuotas::Bucket::Fill(const Quota& quota, absl::Time now) {
-  // Uses the rate of the quota, which may have changed. A changed quota alone
-  // does not change the number of missing tokens.
+  // The quota may have changed since the last call. The current rate applies to
+  // the whole time since the last call. A change of the burst does not change
+  // the number of missing tokens.
   rate = quota.items_per_second;
   if (lacking > 0) {
     lacking =

@@ -18,16 +18,18 @@
 namespace sfmamba::security {
 
 // Enforces the quota of each client. A quota limits the number of images in the
-// server and the number of images per second. A token bucket limits the rate.
-// The bucket receives tokens at the configured rate. The burst is the maximum
-// number of tokens.
+// server and the number of images per second. A token bucket limits the number
+// of images per second. Each image takes one token. The bucket receives tokens
+// at the configured rate. The burst is the maximum number of tokens in the
+// bucket.
 //
-// Thread-safe. Stores only clients that have images in the server or a bucket
-// that is not full.
+// Thread-safe. A client stays in memory as long as it has images in the server
+// or its bucket is not full. All other clients are removed from time to time.
 class ClientQuotas {
  public:
-  // Take() returns a hold, which contains a Part. The Part contains a client's
-  // name and the number of images that the hold counts for this client.
+  // The images that one hold counts. A hold is the object that Take() returns.
+  // The images count as images in the server until the hold is destroyed.
+  // `client` is the client's name, and `items` is the number of images.
   struct Part {
     std::string client;
     int items = 0;
@@ -39,14 +41,14 @@ class ClientQuotas {
   explicit ClientQuotas(std::function<absl::Time()> clock = base::SteadyNow)
       : clock_(std::move(clock)) {}
 
-  // Counts `items` images of `caller` until the hold ends. Returns
+  // Counts `items` images of `caller` as images in the server until the
+  // returned hold is destroyed. Also takes a token for each image. Returns
   // RESOURCE_EXHAUSTED with reason CLIENT_QUOTA if the images exceed the quota.
-  // The error has a retry delay unless `items` alone is more than the quota
-  // allows.
+  // The error has a retry delay unless `items` is larger than Quota::max_items.
   absl::StatusOr<Hold> Take(const Caller& caller, int items)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends a hold whose images were never processed. The images do not count for
-  // the rate, because their tokens are returned to the bucket.
+  // Destroys a hold whose images were never processed. Also returns their
+  // tokens to the bucket, so the images do not count for the rate.
   void Refund(Hold hold) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns the number of clients kept in memory.
@@ -55,8 +57,10 @@ class ClientQuotas {
  private:
   friend Hold;
 
-  // A token bucket. A token allows one image. The bucket stores the number of
-  // missing tokens, so that a full bucket need not be stored.
+  // A token bucket. The bucket stores the number of missing tokens instead of
+  // the number of tokens. In a full bucket, 0 tokens are missing, whatever the
+  // burst is. A new Bucket is therefore full, and a client with a full bucket
+  // need not stay in memory.
   struct Bucket {
     double lacking = 0;  // The number of missing tokens. May exceed the burst.
     absl::Time updated = absl::InfinitePast();

@@ -25,9 +25,10 @@ namespace sfmamba::security {
 //   if (!caller.ok()) return Refuse(caller.status());
 //
 // If there is no token file, every caller may infer and read. Only a caller on
-// the loopback interface may administer, unless the caller is a trusted proxy
-// that forwards a call from another machine. If there is a token file, every
-// call needs a token with the required scope, even on the loopback interface.
+// the loopback interface may administer. If a trusted proxy forwards the call,
+// both the proxy and its client must be on the loopback interface. If there is
+// a token file, every call needs a token with the required scope, even on the
+// loopback interface.
 //
 // Thread-safe. Check() takes microseconds and never blocks for long.
 class Gate {
@@ -60,8 +61,9 @@ class Gate {
   // Sets the trusted proxies. May be called only before the first call arrives.
   void Trust(TrustedProxies proxies) { proxies_ = std::move(proxies); }
 
-  // Returns the client's address. For a client without a token, shares and
-  // quotas use the address as the client's name.
+  // Returns the client's address or network, see TrustedProxies::Client. For a
+  // client without a token, this is the name of the caller (Caller::name).
+  // Quotas and the fair sharing of the queues identify the caller by this name.
   std::string ClientOf(const Origin& origin) const;
   // Checks the token and the scope of a call and returns the caller.
   // `authorization` is the value of the header ("Bearer ..."), or empty if the

@@ -33,8 +33,9 @@ Gate::Options GateOptions(const v1::ServerConfig& config,
   return options;
 }
 
-// Converts any error of a file to INVALID_ARGUMENT, because the file's setting
-// is wrong. The server then exits with the code for a wrong setting.
+// Converts any error of reading or loading a file to INVALID_ARGUMENT. The
+// setting that contains the file's path then counts as wrong, and the server
+// exits with the code for a wrong setting.
 absl::Status ForSetting(const absl::Status& status) {
   if (status.ok()) return status;
   return absl::InvalidArgumentError(status.message());
@@ -138,9 +139,9 @@ absl::Status WatchedFiles::Open() {
 
 void WatchedFiles::Look() {
   absl::StatusOr<Contents> contents = Read();
-  // A change is loaded only if two consecutive calls find the same contents.
-  // Somebody may still be writing a file, even if its current contents are
-  // valid.
+  // A change is loaded only if two consecutive calls of Look() read the same
+  // contents. Somebody may still be writing a file, even if its current
+  // contents are valid.
   const bool settled = contents == seen_;
   seen_ = std::move(contents);
   if (!settled || seen_ == settled_) return;

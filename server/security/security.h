@@ -50,7 +50,8 @@ class WatchedFiles {
   explicit WatchedFiles(Options options);
 
   // Loads the files for the first time without calling `changed`. Returns the
-  // error of reading or loading them. The error names the setting.
+  // error of reading or loading them. If a file cannot be read, the error
+  // message contains the name of its setting (File::setting).
   absl::Status Open();
   // Reloads the files if they have changed. A change is loaded only after two
   // calls have seen the same contents, because somebody may still be writing
@@ -63,13 +64,14 @@ class WatchedFiles {
   const Options options_;
   Contents taken_;
   absl::StatusOr<Contents> seen_;  // The contents found by the last Look().
-  // The last contents that two consecutive calls of Look() found.
+  // The last contents, or the last error, that two consecutive calls of Look()
+  // found.
   absl::StatusOr<Contents> settled_;
 };
 
 // Provides the access control of the server, which consists of tokens, trusted
 // proxies, quotas and the TLS identity. Once a second, a background thread
-// checks whether the files have changed.
+// checks whether the token file or one of the TLS files has changed.
 //
 // Thread-safe, except for Open().
 class Security {
@@ -80,8 +82,9 @@ class Security {
     std::function<void(absl::string_view reason)> refused =
         [](absl::string_view) {};
     std::function<void()> malformed_forward = [] {};
-    // Called after files have changed. `what` is "tokens" or "tls". If the
-    // status is an error, the previous contents stay in use.
+    // Called after the token file (`what` is "tokens") or a TLS file (`what` is
+    // "tls") has changed. If the status is an error, the previous contents stay
+    // in use.
     std::function<void(absl::string_view what, const absl::Status&)> reloaded =
         [](absl::string_view, const absl::Status&) {};
     // Called with the expiry time of each newly loaded certificate.
@@ -91,9 +94,10 @@ class Security {
   // `config` must have been completed by WithDefaults().
   Security(const v1::ServerConfig& config, Events events);
 
-  // Parses the trusted proxies, loads the configured files and starts to watch
-  // them. Must be called once, before the server listens. Returns
-  // INVALID_ARGUMENT with the wrong setting and the reason.
+  // Parses the trusted proxies, loads the token file and the TLS files, and
+  // starts to watch the files. Must be called once, before the server listens.
+  // Returns INVALID_ARGUMENT if a setting or its file is wrong. The error
+  // message names the setting and the reason.
   absl::Status Open();
 
   Gate& gate() { return gate_; }

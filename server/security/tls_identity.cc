@@ -37,7 +37,9 @@ absl::Time ToTime(const ASN1_TIME* time) {
 
 absl::Status LoadTls(const TlsIdentity& identity, context* tls) {
   Error error;
-  // Without this callback, OpenSSL would ask for a password on the terminal.
+  // OpenSSL calls this callback if the private key is encrypted. The callback
+  // returns an empty password, so loading the key fails. Without the callback,
+  // OpenSSL would ask for the password on the terminal.
   tls->set_password_callback([](auto...) { return std::string(); }, error);
   tls->use_certificate_chain(boost::asio::buffer(identity.certificate_chain),
                              error);
@@ -55,8 +57,9 @@ absl::Status LoadTls(const TlsIdentity& identity, context* tls) {
   }
   if (identity.client_ca.empty()) return absl::OkStatus();
   constexpr char kCa[] = "PEM with a CERTIFICATE, without a password";
-  // Refuses an encrypted CA, because OpenSSL would ask for a password on the
-  // terminal.
+  // Refuses a CA file that contains an encrypted PEM block. Boost.Asio does not
+  // use the callback above for CA certificates. OpenSSL would therefore ask for
+  // the password of the block on the terminal.
   if (absl::StrContains(identity.client_ca, "ENCRYPTED")) {
     return Wrong("tls_client_ca_file", kCa, "an encrypted one");
   }

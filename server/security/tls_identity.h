@@ -26,8 +26,9 @@ struct TlsIdentity {
 };
 
 // Configures `tls`, a new context, with the identity. Returns INVALID_ARGUMENT
-// with the wrong setting if the certificate or the CA cannot be parsed or the
-// key does not match the certificate.
+// if the certificate, the key or the CA cannot be parsed, or if the key does
+// not match the certificate. The error names the setting that is wrong, for
+// example tls_key_file.
 absl::Status LoadTls(const TlsIdentity& identity,
                      boost::asio::ssl::context* tls);
 

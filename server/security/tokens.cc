@@ -43,8 +43,10 @@ bool IsHash(absl::string_view hex) {
                      [](char c) { return absl::ascii_isxdigit(c); });
 }
 
-// Removes quoted parts of the file from an error message, because a user may
-// have written a token into the file instead of its hash.
+// Returns an error of ParseTextProto() without the parser's message. The result
+// keeps only the position, for example "line 3, column 7". The parser's message
+// may quote text of the file, and this text may be secret. For example, a user
+// may have written a token into the file instead of its hash.
 absl::Status WithoutQuotes(const absl::Status& status) {
   const absl::string_view message = status.message();
   const size_t column = message.find("column ");
@@ -83,8 +85,9 @@ Quota QuotaOf(const v1::ClientQuota& given, Quota quota) {
   if (given.max_items() > 0) quota.max_items = given.max_items();
   if (given.items_per_second() > 0) {
     quota.items_per_second = given.items_per_second();
-    // The default burst does not fit the rate that the token file sets for this
-    // client. If `burst` is 0, the burst is computed from the rate.
+    // The token file sets a rate for this client. The default burst is only
+    // meant for the default rate, so this client does not use it. A burst of 0
+    // means that the burst is computed from the client's rate.
     quota.burst = 0;
   }
   if (given.burst() > 0) quota.burst = given.burst();
@@ -158,8 +161,9 @@ const Tokens::Client* Tokens::Find(absl::string_view token) const {
   Digest digest;
   SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(),
          digest.data());
-  // The loop always compares all entries. If it ended early, an attacker could
-  // learn from the time which entry has matched.
+  // The loop always compares all entries. If the loop ended at the matching
+  // entry, an attacker could measure the time and thus learn the position of
+  // the entry.
   const Client* found = nullptr;
   for (const Entry& entry : entries_) {
     if (CRYPTO_memcmp(entry.digest.data(), digest.data(), digest.size()) == 0) {

@@ -27,8 +27,9 @@ class Tokens {
   };
 
   // Parses a token file in text format. `quota` applies to clients for which
-  // the file sets no quota. Returns INVALID_ARGUMENT with the wrong client and
-  // field. The error contains no hash.
+  // the file sets no quota. Returns INVALID_ARGUMENT if the text is malformed
+  // or a field is invalid. The error names the position in the text or the
+  // invalid field, for example "client[2].name". The error contains no hash.
   static absl::StatusOr<Tokens> Parse(const std::string& text,
                                       const Quota& quota);
 

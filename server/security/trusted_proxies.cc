@@ -85,9 +85,9 @@ std::string NameOf(const Address& address) {
   return absl::StrCat("ipv6:", text, "/64");
 }
 
-// Returns the address of a peer. `peer` is in gRPC's format, such as
-// "ipv4:10.0.0.7:41234". Returns nullopt if the peer has no address, such as a
-// Unix socket.
+// Returns the IP address of a peer. `peer` is in gRPC's format, such as
+// "ipv4:10.0.0.7:41234". Returns nullopt for a peer without an IP address, for
+// example a Unix socket.
 std::optional<Address> AddressOfPeer(absl::string_view peer) {
   if (absl::ConsumePrefix(&peer, "ipv4:")) return ParseEndpoint(peer);
   if (!absl::ConsumePrefix(&peer, "ipv6:")) return std::nullopt;
@@ -123,9 +123,10 @@ absl::StatusOr<TrustedProxies> TrustedProxies::Parse(
 
 bool TrustedProxies::IsTrusted(const Address& address) const {
   for (const Network& network : networks_) {
-    // IPv4 addresses are mapped to IPv6 here, so a network such as ::/0 would
-    // contain them. This check excludes IPv4 addresses from all IPv6 networks
-    // with such a short prefix.
+    // IPv4 addresses are mapped to IPv6 here, so an IPv6 network such as ::/0
+    // would contain them. This check excludes IPv4 addresses from all networks
+    // whose prefix is shorter than 96 bits. A mapped IPv4 network has a prefix
+    // of at least 96 bits.
     if (IsV4(address) && network.bits < kV4Bits) continue;
     const int bytes = network.bits / 8;
     const int rest = network.bits % 8;
@@ -144,8 +145,8 @@ bool TrustedProxies::IsTrusted(const Address& address) const {
 TrustedProxies::Client TrustedProxies::ClientOf(
     absl::string_view peer, absl::Span<const std::string> forwarded) const {
   const std::optional<Address> address = AddressOfPeer(peer);
-  // If the peer has no address, such as a Unix socket, its name also has no
-  // port. The name is then returned unchanged.
+  // A peer without an IP address, for example a Unix socket, has no port that
+  // must be removed from its name. The name is therefore returned unchanged.
   if (!address.has_value()) return {std::string(peer), false};
   const std::string own = NameOf(*address);
   if (forwarded.empty() || !IsTrusted(*address)) return {own, false};

@@ -142,8 +142,8 @@ std::string TextOf(const Message& message, const FieldDescriptor& field,
 
 bool IsAllowed(const FieldDescriptor& field, const std::string& text) {
   const v1::Setting& setting = SettingOf(field);
-  // TextOf() prints an enum value without a name as a number. No such value is
-  // allowed.
+  // An enum value that has no name is not allowed. TextOf() prints the number
+  // of such a value, so FindValueByName() does not find it.
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
     return field.enum_type()->FindValueByName(text) != nullptr;
   }

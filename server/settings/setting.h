@@ -36,20 +36,22 @@ bool IsGroup(const google::protobuf::FieldDescriptor& field);
 std::string DescribeRange(const google::protobuf::FieldDescriptor& field);
 
 // Describes the default of `field`, such as "30s". If the default is computed,
-// the result names the source, for example "the weights', else 256". Returns ""
-// if there is no default.
+// the result describes the computation, for example "three eighths of
+// memory_budget_bytes". Returns "" if there is no default.
 std::string DescribeDefault(const google::protobuf::FieldDescriptor& field);
 
 // Sets `field` of `message` to the value in `text`. setting.proto describes the
-// format. An empty `text` clears a list. If `text` is malformed, returns
-// INVALID_ARGUMENT with the expected form but without the field's name, which
-// the caller adds. Does not check the range.
+// format. An empty `text` clears a list. Returns INVALID_ARGUMENT if `text` is
+// malformed. The error describes the expected form. The error does not contain
+// the field's name, which the caller adds. Does not check the range.
 absl::Status SetFromText(const google::protobuf::FieldDescriptor& field,
                          absl::string_view text,
                          google::protobuf::Message* message);
 
-// Sets `field` like SetFromText(), but appends the values if `field` is a list.
-// If the list contains numbers, an empty `text` is an error.
+// Sets `field` like SetFromText(). If `field` is a list, however, appends to
+// the list instead of replacing it. For a list of strings, `text` is one
+// element, which may be empty and may contain commas. For all other lists, an
+// empty `text` is an error.
 absl::Status AddFromText(const google::protobuf::FieldDescriptor& field,
                          absl::string_view text,
                          google::protobuf::Message* message);

@@ -15,15 +15,21 @@ namespace sfmamba::server {
 // gRPC's notation, such as "ipv4:10.0.0.7:41234".
 absl::string_view ClientOf(absl::string_view peer);
 
-// Limits how much of a shared resource one client may use. Examples are the
-// room in a queue or the time before a deadline. The limit for a client is the
-// unused amount of the resource, multiplied by `most_alone` / (1 -
-// `most_alone`). If `most_alone` is 0.5, for example, a client may hold as much
-// as is unused. A single client can therefore fill the fraction `most_alone` of
-// the resource. If several clients take as much as possible, they get equal
-// shares. A part of the resource always stays unused for the next client.
-// Source: dynamic thresholds for shared memory (Choudhury and Hahne, IEEE/ACM
-// Transactions on Networking 6(2), 1998).
+// Limits how much of a shared resource one client may use. The resource is, for
+// example, the bytes of a queue, or the device time that is available until a
+// deadline. If only one client uses the resource, this client may fill the
+// fraction `most_alone` of the resource. If several clients take as much as
+// possible, they get equal shares. A part of the resource always stays unused
+// for the next client.
+//
+// The share of a client is the most that the client may hold. The share is the
+// unused amount multiplied by `most_alone` / (1 - `most_alone`). The share
+// becomes smaller when clients take more. For example, if `most_alone` is 0.5,
+// the share of each client is as large as the unused amount. A single client
+// can then hold up to 45 of 90 bytes, because 45 bytes stay unused. Two clients
+// can hold up to 30 bytes each, because 30 bytes stay unused. Source: dynamic
+// thresholds for shared memory (Choudhury and Hahne, IEEE/ACM Transactions on
+// Networking 6(2), 1998).
 //
 // Thread-safe.
 class ClientShares {
@@ -34,13 +40,16 @@ class ClientShares {
   // Counts `amount` as held by `client` until GiveBack(). Returns false and
   // counts nothing if the client would then hold more than its share of the
   // resource. The share is computed from `free`, the unused amount of the
-  // resource. If the caller passes `free` minus `amount` instead, the share is
-  // smaller, so large amounts are more likely to be refused.
+  // resource. The caller chooses one of two values for `free`:
+  // - The amount that is unused after taking `amount`. The limits in the
+  //   comment of the class then hold exactly.
+  // - The amount that is unused before taking `amount`. The share is then
+  //   larger. If the resource is unused, a single call can take all of it.
   bool Take(absl::string_view client, int64_t amount, int64_t free);
   // Subtracts `amount`, which is at most the amount that the client holds.
   void GiveBack(absl::string_view client, int64_t amount);
 
-  // Returns true if `amount` is at most the share of one client. `free` is the
+  // Returns true if `amount` is at most the share of a client. `free` is the
   // unused amount of the resource, see Take().
   bool IsShare(double amount, double free) const;
 

@@ -9,13 +9,19 @@
 
 namespace sfmamba::server {
 
-// Tracks how much service each flow (for example a client) has received.
-// Services are measured in virtual time, which is the cost of a service divided
-// by the weight of its priority in kPriorityShares. If a resource always serves
-// the waiting flow with the lowest StartOf(), the flows share the resource in
-// the ratio of these weights. An idle flow earns no credit, because its next
-// service starts no earlier than the virtual time now(). Source: start-time
-// fair queueing (Goyal, Vin and Cheng, 1996).
+// Tracks how much of a resource each flow (for example a client) has used. If
+// the resource always serves the waiting flow with the lowest StartOf(), the
+// flows share the resource in the ratio of their weights. kPriorityShares
+// contains the weight of each priority. All charges of one flow should have the
+// same priority, which is then the priority of the flow.
+//
+// The object has a clock, whose time is called virtual time. Each call of
+// Charge() records one use of the resource by a flow. The cost of a use is the
+// time that the resource spends on it. In virtual time, the use takes its cost
+// divided by the weight of the priority. The next use by a flow starts at the
+// virtual time at which the flow's last use ends, but not before now(). An idle
+// flow therefore earns no credit. Source: start-time fair queueing (Goyal, Vin
+// and Cheng, 1996).
 //
 //   const Flow next = ...;  // The waiting flow with the lowest StartOf().
 //   shares.AdvanceTo(shares.StartOf(next));
@@ -25,18 +31,18 @@ namespace sfmamba::server {
 template <typename Flow>
 class FairShares {
  public:
-  // Returns the virtual time, which never decreases.
+  // Returns the current virtual time, which never decreases.
   absl::Duration now() const { return now_; }
   void AdvanceTo(absl::Duration time) { now_ = std::max(now_, time); }
 
-  // Returns the virtual time at which the flow's next service starts.
+  // Returns the virtual time at which the flow's next use starts.
   absl::Duration StartOf(const Flow& flow) const {
     const auto it = served_.find(flow);
     return it == served_.end() ? now_ : std::max(now_, it->second);
   }
 
-  // Charges a service to the flow. Returns the virtual time at which the
-  // service ends.
+  // Charges the flow for one use of the resource. Returns the virtual time at
+  // which the use ends.
   absl::Duration Charge(const Flow& flow, absl::Duration cost,
                         Priority priority) {
     return served_[flow] = StartOf(flow) + Weighted(cost, priority);
@@ -56,7 +62,7 @@ class FairShares {
 
  private:
   absl::Duration now_;
-  // The virtual time at which the flow's last charged service ends.
+  // For each flow, the virtual time at which its last charged use ends.
   absl::flat_hash_map<Flow, absl::Duration> served_;
 };
 

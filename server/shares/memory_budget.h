@@ -37,14 +37,18 @@ using MemoryHold = Hold<MemoryBudget>;
 
 // Limits the memory that all requests hold together. The budget has three
 // parts:
-// - A quarter is for the messages that the transport (such as gRPC) holds. The
-//   messages of requests in progress may take about half of this quarter. The
-//   transport can therefore always continue to read.
+// - A quarter is the transport's part, which is for messages. The messages of
+//   requests in progress may take about half of this quarter. The other half is
+//   for messages that the transport (gRPC) is still receiving. The transport
+//   can therefore always continue to read.
 // - `decode_bytes` are reserved for decoding. Images that wait to be decoded
 //   can therefore not use up the memory that decoding needs.
-// - The messages, inputs and answers of requests share the rest. One eighth of
-//   the rest is available only to holds of at most kSmallHold. A few large
-//   requests therefore cannot block small ones.
+// - The messages, inputs and answers of requests in progress share the rest.
+//   One eighth of the rest is available only to holds of at most kSmallHold. A
+//   few large requests therefore cannot block small ones.
+//
+// The message of a request in progress counts twice: in the first and in the
+// third part.
 //
 // Thread-safe. No method blocks. Take() returns an error if too little memory
 // is free. Memory for decoding is never refused, because the decode pool limits
@@ -74,8 +78,9 @@ class MemoryBudget {
   // together, in bytes.
   int64_t most_of_request() const { return request_bytes_ / 8 * 7; }
 
-  // Takes `bytes` for the purpose `use`. Returns RESOURCE_EXHAUSTED with reason
-  // QUEUE_FULL and queue "memory" if fewer than `bytes` are free.
+  // Takes `bytes` for the purpose `use`. Returns RESOURCE_EXHAUSTED if fewer
+  // than `bytes` are free for this purpose. The error has the reason
+  // QUEUE_FULL, and its field `queue` has the value "memory".
   absl::StatusOr<MemoryHold> Take(MemoryUse use, int64_t bytes)
       ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -79,7 +79,7 @@ void FairPool::Loop() {
     std::optional<Work> work = Next();
     if (!work.has_value()) {
       if (stopping_ && queue_.size() == 0) {
-        // Wakes the threads that still wait for a piece, so that they end, too.
+        // Wakes the threads that still wait for work, so that they end, too.
         changed_.SignalAll();
         return;
       }

@@ -39,7 +39,8 @@ class FairPool {
     int64_t memory_bytes = std::numeric_limits<int64_t>::max();
     // A piece is long if its expected time exceeds this duration.
     absl::Duration long_piece = absl::InfiniteDuration();
-    // Passed to the constructor of FairQueue.
+    // The length of a round, in virtual time. Pieces in the same round run in
+    // the order of their priorities and deadlines. See FairQueue.
     absl::Duration round = absl::Milliseconds(5);
     // Returns the current time, which is compared with Work::deadline.
     std::function<absl::Time()> clock = base::SteadyNow;
@@ -74,9 +75,10 @@ class FairPool {
 
  private:
   void Loop();  // The body of each thread.
-  // Returns true if one more thread may start a piece. If Options::threads
-  // pieces already run, all of them must be long, and the next piece must be
-  // short.
+  // Returns true if one more thread may start a piece. There are two cases:
+  // - The number of running pieces is less than Options::threads.
+  // - The number of running pieces is Options::threads, and all of them are
+  //   long. The new piece must then be short. Next() ensures this.
   bool MayStart() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Wakes one thread if a piece waits and MayStart() is true. Called when a
   // piece is added and when a thread starts a piece. A thread that ends a piece

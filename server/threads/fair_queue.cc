@@ -7,8 +7,9 @@ namespace sfmamba::server {
 namespace {
 
 constexpr int64_t kFrontRound = -1;
-// Pieces with this total cost may always overtake a piece that waits for
-// memory, even if the waiting piece itself takes less time.
+// If a piece waits for memory, later pieces may overtake it until their total
+// cost reaches a limit. The limit is the cost of the waiting piece, but at
+// least this duration.
 constexpr absl::Duration kLeastOvertaken = absl::Milliseconds(5);
 // The virtual time of the queue increases by 1/kAging of the cost of each piece
 // that Pop() returns, see FairQueue. With a higher kAging, large pieces wait

@@ -31,34 +31,42 @@ struct Work {
 // large ones. Groups that have received little service run before groups that
 // have received much.
 //
-// Each piece has a place, which is a virtual finish time. The piece with the
-// lowest place runs next. A place is the sum of two durations:
-// - The start is the place of the group's previous piece or the virtual time of
-//   the queue, whichever is higher.
+// The queue keeps a virtual time, which measures the work that Pop() has
+// returned. When Pop() returns a piece, the virtual time increases by 1/96 of
+// the cost of the piece. Each piece has a place, which is the virtual time at
+// which the piece should end. The piece with the lowest place runs next. Push()
+// computes the place as the sum of two durations:
+// - The start is the place of the group's previous piece or the current virtual
+//   time, whichever is higher.
 // - The weighted cost is the cost of the piece divided by the weight of its
 //   priority. The weights are 8 for HIGH, 3 for NORMAL and 1 for LOW.
 //
-// Each piece that Pop() returns increases the virtual time of the queue by 1/96
-// of the cost of the piece. These rules have the following effects:
+// These rules have the following effects:
 // - A small piece overtakes larger pieces of other groups.
-// - A NORMAL piece cannot be overtaken forever. New pieces no longer overtake
-//   it after Pop() has returned work of 32 times its cost.
-// - Groups that wait together share the threads in the ratio of their weights.
-// - No group starves. A HIGH group gets at least 1/12 of the threads' time, a
-//   NORMAL group 1/32 and a LOW group 1/96.
+// - No piece can be overtaken forever. New pieces overtake a waiting piece only
+//   until Pop() has returned a certain amount of work. This amount is about 12
+//   times (HIGH), 32 times (NORMAL) or 96 times (LOW) the cost of the waiting
+//   piece. These factors are 96 divided by the weight.
+// - Groups that wait for a long time share the threads' time with each other in
+//   the ratio of their weights.
+// - No group starves. In the worst case, new groups with small pieces arrive
+//   all the time. Even then, a single waiting group gets about 1/12 (HIGH),
+//   1/32 (NORMAL) or 1/96 (LOW) of the threads' time. If many groups with large
+//   pieces wait, each of them gets less.
 //
-// Places are rounded down to multiples of a length that is called a round. If
-// pieces have the same rounded place, the highest priority runs first, then the
-// earliest deadline. Pieces whose deadline has passed run before all others,
-// because they end immediately.
+// The virtual time is divided into rounds of equal length. If the places of
+// several pieces are in the same round, the piece with the highest priority
+// runs first. If the priorities are equal, too, the piece with the earliest
+// deadline runs first. Pieces whose deadline has passed run before all others,
+// because they end immediately. They do not increase the virtual time.
 //
-// The class has no clock and no thread. Thread-compatible.
+// The class reads no clock and has no thread. Thread-compatible.
 class FairQueue {
  public:
-  // `round` is the length of a round in virtual time, which is cost divided by
-  // weight. In one round, a NORMAL group receives work of three times this
-  // cost, because its weight is 3. The default fits a few ordinary photographs
-  // or a small part of a large photograph.
+  // `round` is the length of a round in virtual time. For example, a round of
+  // 5 ms contains at most about 15 ms of the work of one NORMAL group, because
+  // the weight of NORMAL is 3. In 15 ms, a thread decodes a few ordinary
+  // photographs or a small part of a large photograph.
   explicit FairQueue(absl::Duration round = absl::Milliseconds(5))
       : round_(round) {}
 
@@ -92,7 +100,9 @@ class FairQueue {
  private:
   // The position of a piece in the order. Two positions are compared by these
   // values, the most important first:
-  //   1. the round of the place, see FairQueue
+  //   1. the number of the round that contains the place. The number is the
+  //      place divided by the length of a round, rounded down. It is -1 for
+  //      pieces that run before all others.
   //   2. the priority
   //   3. the deadline
   //   4. the number of the piece, which makes the key unique

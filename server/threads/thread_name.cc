@@ -8,8 +8,8 @@
 namespace sfmamba::server {
 namespace {
 
-// With this nice value, a thread gets a tenth of a CPU that it shares with a
-// thread of nice value 0. With a nice value of 19, a model load would take
+// A thread with this nice value gets a tenth of a CPU that it shares with a
+// thread of nice value 0. At a nice value of 19, a model load would take
 // minutes on a busy machine. Source: sched(7), section "The nice value".
 constexpr int kNice = 10;
 
@@ -20,8 +20,8 @@ void NameThisThread(absl::string_view name) {
 }
 
 void LowerThisThreadsPriority() {
-  // On Linux, setpriority() changes only the calling thread here. A failure is
-  // harmless.
+  // The argument 0 means the calling process. Linux, however, changes only the
+  // calling thread and no other thread of the process. A failure is harmless.
   setpriority(PRIO_PROCESS, 0, kNice);
 }
 

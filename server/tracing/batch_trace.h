@@ -18,10 +18,10 @@ struct ImageTrace {
 };
 
 // Records the span "batch" if the batch has an image of a traced request. The
-// span links to the span "inference" of each traced image. The parent of the
-// span is the span "rpc" of the request to which the last traced image belongs.
-// If no request of the batch is traced, there is no span, and this object
-// allocates nothing.
+// span "batch" links to the span "inference" of each traced image. The parent
+// of the span "batch" is the span "rpc" of one request. This is the request of
+// the last traced image. If no request of the batch is traced, there is no
+// span, and this object allocates nothing.
 //
 // Thread-compatible.
 class BatchTrace {
@@ -32,7 +32,7 @@ class BatchTrace {
   // Returns the identity of the span "batch". The identity is empty if there is
   // no span.
   SpanContext context() const;
-  // Records the span. `start` and `end` are the times of the batch by
+  // Records the span "batch". `start` and `end` are the times of the batch by
   // base::SteadyNow().
   void End(absl::Time start, absl::Time end, std::vector<Attribute> attributes);
 

@@ -34,8 +34,8 @@ using sdk::common::internal_log::GlobalLogHandler;
 using sdk::common::internal_log::LogHandler;
 using sdk::common::internal_log::LogLevel;
 
-// The thread of OpenTelemetry's SDK sends the waiting spans after this time. If
-// a full batch is waiting, the thread sends the batch immediately.
+// The interval at which the thread of OpenTelemetry's SDK sends the waiting
+// spans. If a full batch is waiting, the thread sends the batch immediately.
 constexpr std::chrono::milliseconds kDelay(200);
 constexpr size_t kBatch = 512;  // The maximum number of spans in a batch.
 
@@ -149,8 +149,9 @@ struct Collector::Sdk {
              {"host.name", collector->options_.host}})) {
     KeepErrors();
     sdk::trace::BatchSpanProcessorOptions options;
-    // Collector::Add() refuses spans before the SDK's queue is full, because
-    // the SDK does not report how many spans it drops.
+    // The SDK's queue holds up to max_spans spans. It never overflows, because
+    // Collector::Add() drops all spans that exceed this number. Add() counts
+    // the spans that it drops, but the SDK would not report its drops.
     options.max_queue_size = collector->options_.max_spans;
     options.schedule_delay_millis = kDelay;
     options.max_export_batch_size = std::min(kBatch, options.max_queue_size);

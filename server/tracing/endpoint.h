@@ -6,10 +6,12 @@
 
 namespace sfmamba::tracing {
 
-// Checks the URL of a collector, which must be http://HOST:PORT or
-// https://HOST:PORT. The port may be missing, and a slash may follow. If the
-// URL is invalid, returns INVALID_ARGUMENT that names the setting
-// trace_endpoint. The error never contains a user name or a password.
+// Checks the URL of a collector. A valid URL consists of http://HOST or
+// https://HOST, then optionally :PORT, then optionally a slash. Port 4318 is
+// invalid, because collectors use it for OTLP over HTTP instead of gRPC.
+// Returns INVALID_ARGUMENT if the URL is invalid. The error names the setting
+// trace_endpoint. If an http:// or https:// URL contains a user name, the error
+// does not show the URL, because the URL may also contain a password.
 absl::Status CheckEndpoint(absl::string_view endpoint);
 
 }  // namespace sfmamba::tracing

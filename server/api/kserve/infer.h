@@ -19,12 +19,14 @@
 
 namespace sfmamba::kserve {
 
-// Replaces the field name in the error of a prediction with the name in
+// Converts an error of a prediction to the error for the client. Replaces the
+// name of the field in the error with the name of the corresponding field of
 // ModelInferRequest. For example, "images[2]" becomes "inputs[0][2]". The
 // message of the returned error contains the new name too.
 absl::Status InRequestWords(const absl::Status& status);
 
-// Converts a ModelInferRequest and its response. Used as the Codec of
+// Converts a ModelInferRequest to a PredictionRequest, and the results of the
+// prediction to a packed::ModelInferResponse. Used as the Codec of
 // api::PredictCall.
 class InferCodec : public prediction::ResponseWriter {
  protected:

@@ -29,8 +29,9 @@ void Append(T value, std::string* to) {
   to->append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// Appends a non-negative INT32 or UINT8. If `raw` is true, appends its bytes.
-// If `raw` is false, encodes the number as a varint.
+// Appends a non-negative number of type INT32 or UINT8. If `raw` is true,
+// appends the bytes of the number. If `raw` is false, encodes the number as a
+// varint.
 template <typename T>
 void AppendInteger(T value, bool raw, std::string* to) {
   raw ? Append(value, to) : call::AppendVarint(value, to);
@@ -74,8 +75,9 @@ struct FillRow {
     }
   }
 
-  // The tensors have room for the maximum number of objects. Unused rows are
-  // zero.
+  // The output tensors for boxes, scores and classes have a fixed number of
+  // slots, which is the model's maximum number of objects per image. If the
+  // model detects fewer objects, the unused slots at the end are zero.
   void operator()(const v1::DetectResult& result) const {
     const absl::string_view name = output.tensor.name;
     if (name == kNumDetections) {
@@ -102,7 +104,8 @@ struct FillRow {
   void operator()(v1::SegmentResult& result) const {
     std::string& map = *result.mutable_raw()->mutable_data();
     if (result.raw().bytes_per_pixel() == 1) {
-      // A map may have several MB, so its bytes are moved and not copied.
+      // A class map (one class index per pixel) may have several MB, so its
+      // bytes are moved and not copied.
       if (raw) {
         *row = std::move(map);
         return;

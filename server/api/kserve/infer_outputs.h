@@ -49,10 +49,11 @@ class InferOutputs {
   InferOutputs(std::vector<WantedOutput> wanted, bool raw)
       : wanted_(std::move(wanted)), raw_(raw) {}
 
-  // Prepares rows for `images` images. Must be called first.
+  // Prepares rows for `images` images. Must be called before the methods below.
   void Start(int images) { images_.resize(images); }
-  // Stores the result of one image. `answer` must be the answer of a model with
-  // these outputs. Returns the size of the image's rows in bytes.
+  // Stores the result of one image. `answer` must come from the model whose
+  // outputs were passed to the constructor. Returns the size of the image's
+  // rows in bytes.
   int64_t SetAnswer(int image, prediction::Answer answer);
   // Returns the total size of all rows in bytes.
   int64_t Bytes() const;

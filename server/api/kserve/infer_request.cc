@@ -61,10 +61,12 @@ absl::Status CheckCounts(const InferWire& wire) {
 using call::kMaxWireDepth;
 using call::WireType;
 
-// The numbers of these fields in ModelInferRequest.
+// The protobuf field numbers of `inputs`, `outputs` and `raw_input_contents` in
+// ModelInferRequest.
 constexpr uint32_t kInputs = 5, kOutputs = 6, kRawInputs = 7;
-// The number of the field `contents` in InferInputTensor. All fields with lower
-// numbers contain little data.
+// The field number of `contents` in InferInputTensor. All fields with lower
+// numbers normally contain little data, so EnterInput() copies them. It skips
+// `contents` and all fields with higher numbers.
 constexpr uint32_t kContents = 5;
 
 absl::string_view NameOf(uint32_t number) {
@@ -89,7 +91,7 @@ class Walker {
       if (!Handle(tag, end)) return Malformed();
       if (wire_.inputs == kMaxCounted || wire_.outputs == kMaxCounted ||
           wire_.raw_inputs == kMaxCounted) {
-        break;  // FindImages() refuses the request later.
+        break;  // FindImages() later refuses a request with such a count.
       }
     }
     return absl::OkStatus();
@@ -135,7 +137,7 @@ class Walker {
   call::WireCopier copier_;
   call::WireCursor& cursor_;
   InferWire& wire_;
-  // The number of the request's field that Walk() currently reads.
+  // The field number of the request's field that Walk() currently reads.
   uint32_t field_ = 0;
 };
 
@@ -179,9 +181,11 @@ absl::Status CopyTypedNumbers(absl::Span<const absl::string_view> parts,
   const int64_t image = BytesOfImage(type, shape);
   const int64_t bytes = images->count * image;
   const int64_t elements = bytes / type.bytes;
-  // In the message, an element takes at least as many bytes as in memory. This
-  // check therefore refuses a shape with too many elements before memory is
-  // allocated.
+  // Only UINT8 and FP32 elements can be in `contents`. In the message, a UINT8
+  // element is a varint of at least one byte, and an FP32 element has four
+  // bytes. The elements in the message are therefore never smaller than the raw
+  // elements. If the shape needs more bytes than the message contains, the
+  // request is refused before memory is allocated.
   if (bytes > contents.length) {
     return server::InvalidField(
         kContentsField,

@@ -14,26 +14,28 @@
 
 namespace sfmamba::kserve {
 
-// Protobuf parses only a reduced copy of a ModelInferRequest, which has no
-// elements of tensors. The functions below create this copy. Parsing therefore
-// never needs more memory than the size of the message. The elements stay in
-// the received buffers.
+// Protobuf parses only a reduced copy of a ModelInferRequest. The copy contains
+// no tensor elements, so parsing never needs more memory than the size of the
+// message. The elements stay in the received buffers. WalkInferRequest()
+// creates the copy.
 
 struct InferWire {
-  // These members are the numbers of inputs, outputs and raw_input_contents in
-  // the message. Counting stops at kMaxCounted.
+  // The counts of inputs, outputs and raw_input_contents in the message. If a
+  // count reaches kMaxCounted, the rest of the message is not read.
   int inputs = 0;
   int outputs = 0;
   int raw_inputs = 0;
-  // `contents` is the range of bytes of the field `contents` in the first
-  // input. If the field is sent several times, `contents` is the last range and
-  // `contents_count` is the number of times. `raw` is the range of the first
-  // raw_input_contents. A length of -1 means that the field is missing.
+  // The position and length of the first input's protobuf field `contents` in
+  // the message. If the client sent this field several times, this is the range
+  // of the last one. If the field is missing, the length is -1.
   call::WireExtent contents = {0, -1};
+  // How often the client sent the first input's field `contents`.
   int contents_count = 0;
+  // The position and length of the first raw_input_contents in the message. If
+  // there is none, the length is -1.
   call::WireExtent raw = {0, -1};
-  // The reduced copy of the message for protobuf. Contains only the first
-  // input, at most kMaxOutputs outputs and no elements.
+  // The reduced copy of the message, which protobuf parses. It contains only
+  // the first input, at most kMaxOutputs outputs and no tensor elements.
   std::string rest;
 };
 
@@ -44,16 +46,17 @@ constexpr int64_t kMaxInferRestBytes = 64 << 10;
 // Fills `wire` from the message in `parts`, in one pass. Returns
 // INVALID_ARGUMENT with one of these reasons:
 // - MALFORMED_MESSAGE: the bytes are not valid in the wire format.
-// - INVALID_FIELD, with the field: the message without tensor elements is too
-//   large.
+// - INVALID_FIELD, with the field: the reduced copy would be larger than
+//   kMaxInferRestBytes.
 absl::Status WalkInferRequest(absl::Span<const absl::string_view> parts,
                               InferWire* wire);
 
 // The images of a ModelInferRequest.
 struct InferImages {
-  // OK, or the error of the input. The error is INVALID_ARGUMENT with the field
-  // if the server does not support the input. It is UNIMPLEMENTED if the input
-  // is in shared memory.
+  // OK, or one of these errors:
+  // - INVALID_ARGUMENT, with the name of the invalid field: the input is
+  //   malformed, or the server does not support the input.
+  // - UNIMPLEMENTED: the input is in shared memory.
   absl::Status status;
   // The number of images according to the input's shape, or 1 if the shape is
   // invalid.
@@ -68,10 +71,14 @@ struct InferImages {
 };
 
 // Finds the images of a request. `parts` is the received message, and `wire`
-// contains the ranges of the elements. `message` must be the parsed
-// InferWire::rest. Stores the index of each image in raw_input_contents of
-// `message`. If the input's elements arrived in its field `contents`, also adds
-// an empty `contents` to `message`, so that IsRaw() returns false.
+// contains the ranges of the tensor elements in `parts`. `message` must be the
+// parsed InferWire::rest.
+//
+// Appends one entry to message->raw_input_contents for each image. Instead of
+// the image's bytes, the entry contains the image's index in
+// InferImages::extents, encoded by call::IndexBytes(). If the tensor elements
+// arrived in the input's field `contents`, also adds an empty `contents` to
+// `message`, so that IsRaw() returns false.
 InferImages FindImages(absl::Span<const absl::string_view> parts,
                        const InferWire& wire, int max_images,
                        inference::ModelInferRequest* message);
@@ -85,14 +92,15 @@ absl::Status ReadInferRequest(absl::Span<const absl::string_view> parts,
 // For the functions below, FindImages() must have found the images of
 // `message`.
 
-// Returns true if the input's elements are in raw_input_contents. The response
-// must then have its outputs in raw_output_contents.
+// Returns true if the client sent the input's elements in raw_input_contents.
+// The response must then have its outputs in raw_output_contents.
 bool IsRaw(const inference::ModelInferRequest& message);
 // Returns true if the images are encoded files.
 bool HasFiles(const inference::ModelInferRequest& message);
-// Returns image `i` with an index in place of its bytes.
-// call::Pictures::SetBytes() replaces the index. The returned object points
-// into `message`.
+// Returns image `i`. The returned object does not contain the image's bytes,
+// but the index that FindImages() has stored in place of the bytes. The caller
+// then calls call::Pictures::SetBytes(), which replaces the index with the
+// bytes. The returned object points into `message`.
 image::ImageSource ImageOf(const inference::ModelInferRequest& message, int i);
 
 }  // namespace sfmamba::kserve

@@ -36,9 +36,11 @@ void RefuseSharedMemory(const TransportEnvironment&, Method,
 }
 
 // Returns empty trace or log settings, because this server does not have these
-// settings. Returns an error if the request names an unknown model. The request
-// is parsed as a ModelReadyRequest, which has exactly the two needed fields, a
-// model name and a version.
+// settings. Returns an error if the request names an unknown model.
+//
+// The settings exist only over REST, so no message is defined for the request.
+// The request type is ModelReadyRequest, because it has the fields `name` and
+// `version`. The server fills these fields from the URL path.
 absl::Status GetSettings(const TransportEnvironment& environment,
                          const inference::ModelReadyRequest& request, Struct*) {
   if (request.name().empty()) return absl::OkStatus();

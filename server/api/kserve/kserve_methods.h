@@ -12,9 +12,10 @@ namespace sfmamba::kserve {
 
 struct KserveOptions {
   std::string version;  // The server's version.
-  // `live` returns true if every model makes progress. `ready` returns true if
-  // the server is SERVING. `draining` returns true if the server drains. All
-  // functions must be fast and thread-safe.
+  // `live` returns false if a batch of a model hangs, or if the device of a
+  // model has failed permanently. `ready` returns true if the server is
+  // SERVING. `draining` returns true if the server drains. All functions must
+  // be fast and thread-safe.
   std::function<bool()> live = [] { return true; };
   std::function<bool()> ready = [] { return true; };
   std::function<bool()> draining = [] { return false; };

@@ -63,9 +63,10 @@ ModelTensor InputOf(const PublishedModel& model,
   return model.encoded ? EncodedInput() : kserve::InputOf(config);
 }
 
-// Returns the maximum number of images in a request. Class maps have the sizes
-// of their pictures, but all class maps in a tensor must have the same size. A
-// segmenter therefore accepts only one encoded file per request.
+// Returns the maximum number of images in a request. A class map has the size
+// of its image, and all class maps in a tensor must have the same size. But the
+// encoded files in a request may have different sizes. A segmenter therefore
+// accepts only one encoded file per request.
 int MostImages(const PublishedModel& model, const model::ModelConfig& config,
                int max_images) {
   const bool maps = config.task == model::VisionTask::kSegmentation;
@@ -135,7 +136,9 @@ absl::Status DescribeConfig(const PublishedModel& model, int max_images,
   return absl::OkStatus();
 }
 
-// Fills in the model's request counts and times since the server started.
+// Fills in the statistics of a model. They contain the numbers of requests,
+// images and batches since the start of the server, and the total durations of
+// the steps of a request, such as waiting in the queue.
 void DescribeStatistics(const PublishedModel& model,
                         inference::ModelStatistics* statistics) {
   const InferenceStatistics::Snapshot sums =
@@ -185,7 +188,7 @@ absl::Status IsReady(const TransportEnvironment& environment,
   const auto model = Find(environment, request);
   ready->set_ready(model.ok() && model->version->Loaded().ok());
   // Clients poll for models that will appear later. A missing model is
-  // therefore reported as not ready.
+  // therefore no error, and `ready` is false.
   return absl::IsNotFound(model.status()) ? absl::OkStatus() : model.status();
 }
 

@@ -51,7 +51,9 @@ absl::StatusOr<PublishedModel> FindModel(
   auto found = FindVersion(repository, name, version, field);
   if (found.ok()) return PublishedModel{*std::move(found)};
   absl::string_view id = name;
-  // If a model with the id `name` exists, `name` never selects another model.
+  // `name` may be the second name "{id}_encoded" of a model. But if a model has
+  // the id `name`, this model takes precedence, even if it does not have the
+  // requested version.
   const bool may_be_second =
       environment.encoded_models && absl::ConsumeSuffix(&id, kEncodedSuffix) &&
       !FindVersion(repository, name, /*version=*/"", field).ok();

@@ -21,9 +21,11 @@ constexpr char kTypes[] = "FP32, FP16, BF16, UINT8 or BYTES";
 // The maximum number of bytes of a name in an error message.
 constexpr size_t kMaxShown = 32;
 constexpr int kMaxDimensionsShown = 8;
-// The size in bytes of the length that precedes each file.
+// In raw_input_contents, the length of a file precedes the file. This is the
+// size of the length in bytes.
 constexpr int kLengthBytes = 4;
-// Field numbers of InferTensorContents.
+// The field numbers of `uint_contents`, `fp32_contents` and `bytes_contents` in
+// InferTensorContents.
 constexpr uint32_t kUint = 4, kFloat = 6, kBytes = 8;
 
 absl::Status Error(absl::string_view message) {
@@ -117,7 +119,8 @@ class NumberReader {
     if (type_.bytes != 1) return Many(cursor, 1, end);
     uint64_t value;
     if (!cursor.ReadVarint(end, &value)) return Truncated();
-    // Like protobuf, uses only the low 32 bits of a uint32.
+    // A varint may have up to 64 bits. Like protobuf, ignores all bits above
+    // the low 32 bits, because the field has the type uint32.
     if (static_cast<uint32_t>(value) > 255) {
       return Error(absl::StrCat("got ", static_cast<uint32_t>(value),
                                 ", expected 0 to 255 of UINT8"));

@@ -22,8 +22,9 @@
 
 namespace sfmamba::api {
 
-// Converts a ClassifyRequest, DetectRequest or SegmentRequest and its response.
-// Used as the Codec of PredictCall.
+// Converts a ClassifyRequest, DetectRequest or SegmentRequest to a
+// PredictionRequest. Converts the results of the prediction to the matching
+// response, for example a ClassifyResponse. Used as the Codec of PredictCall.
 template <typename Request, typename Response>
 class VisionCodec : public prediction::ResponseWriter {
  protected:
@@ -72,7 +73,8 @@ class VisionCodec : public prediction::ResponseWriter {
   }
   int64_t Bytes() const override { return results_.Bytes(rest_); }
 
-  // The call owns this object, which is valid until Finish().
+  // Encodes the results. The call owns `results_`, which is valid until
+  // call::Call::Finish().
   call::ResultSink& results_;
   Request request_;
   const std::unique_ptr<call::Pictures> pictures_;

@@ -9,15 +9,18 @@
 namespace sfmamba::call {
 namespace {
 
+// The maximum number of bytes of a tag, and also of a length.
 constexpr int kMaxTagBytes = 5;
 constexpr int kMaxVarintBytes = 10;
 
-// The maximum number of bytes of a tag (5) and a number (10) together. A tag
-// and the length of a field take fewer bytes.
+// HasRoom() counts this many bytes for each field, in addition to its argument
+// `bytes`. A varint field needs the most, namely 5 bytes for the tag and 10
+// bytes for the value. A length-delimited field needs less, namely 5 bytes for
+// the tag and 5 bytes for the length.
 constexpr int kMaxHeaderBytes = 15;
 // The number of bytes in which the copier writes the length of a nested
-// message. The bytes are reserved before the message is copied and filled
-// afterwards.
+// message. The copier reserves these bytes before it copies the nested message.
+// It writes the length afterwards, because the length is not known earlier.
 constexpr int kLengthBytes = 4;
 
 }  // namespace

@@ -24,8 +24,8 @@ struct WireExtent {
 
 // Reads the protobuf wire format from a message that is split into several
 // parts. Does not join the parts. Accepts the same encodings as protobuf's
-// parser. A tag or length has at most five bytes, and a number has at most ten.
-// An encoding may be longer than necessary.
+// parser. A tag or a length has at most five bytes, and the value of a varint
+// field has at most ten. An encoding may be longer than necessary.
 //
 // The parameter `end` is a position in the message. Every method with this
 // parameter returns false if the bytes are malformed or extend past `end`. The

@@ -14,8 +14,9 @@
 namespace sfmamba::call {
 
 // Protobuf parses only a reduced copy of a ClassifyRequest, DetectRequest or
-// SegmentRequest. The functions below create this copy. Parsing therefore never
-// needs more memory than the size of the message.
+// SegmentRequest. The functions below create this copy. It contains neither
+// pictures nor unknown fields, and its size is limited. Parsing the copy
+// therefore needs little memory, even if the message is large.
 //
 // The copy does not contain the bytes of the fields Image.encoded,
 // PixelBuffer.data and Tensor.data. These bytes stay in the received buffers.
@@ -25,7 +26,7 @@ namespace sfmamba::call {
 
 struct WireLimits {
   int max_images = 64;
-  // Maximum size of the message without the bytes of pictures.
+  // The maximum size of WireRequest::rest in bytes.
   int64_t max_rest_bytes = 256 << 10;
 };
 
@@ -45,8 +46,8 @@ constexpr int kMaxImagesCounted = 1 << 16;
 // Fills `request` from the message in `parts`, in one pass. Returns
 // INVALID_ARGUMENT with one of these reasons:
 // - MALFORMED_MESSAGE: the bytes are not valid in the wire format.
-// - INVALID_FIELD, with the field: the message without its pictures is too
-//   large.
+// - INVALID_FIELD: the reduced copy would exceed limits.max_rest_bytes. The
+//   error names the field of the request at which the limit is exceeded.
 // Protobuf finds other errors later, such as invalid UTF-8.
 absl::Status WalkRequest(absl::Span<const absl::string_view> parts,
                          const WireLimits& limits, WireRequest* request);
@@ -57,8 +58,9 @@ absl::Status ReadRequest(absl::Span<const absl::string_view> parts,
                          int max_images, WireRequest* request,
                          google::protobuf::Message* message);
 
-// Encode and decode an index into WireRequest::extents. WireRequest::rest
-// contains the encoded index in place of a picture's bytes.
+// WireRequest::rest contains an encoded index in place of a picture's bytes.
+// The index is the position of the picture in WireRequest::extents.
+// IndexBytes() encodes an index, and ExtentIndex() decodes it.
 std::string IndexBytes(uint32_t index);
 int64_t ExtentIndex(absl::string_view bytes);
 

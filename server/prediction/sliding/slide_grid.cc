@@ -35,9 +35,10 @@ image::PixelRect SlideGrid::Region(int64_t window) const {
 }
 
 int SlideGrid::Depth() const {
-  // If all rows of windows were one stride apart, at most window / stride rows
-  // (rounded up) would overlap. The last row of windows is moved up to end at
-  // the picture's edge. This may add one overlapping row.
+  // Neighbouring rows of windows are one stride apart, except the last row.
+  // Without the last row, a pixel row lies in at most window / stride rows of
+  // windows (rounded up). The last row is moved up to end at the picture's
+  // edge. The pixel row may therefore lie in the last row too, so 1 is added.
   return std::min(rows_,
                   (window_.height + stride_.height - 1) / stride_.height + 1);
 }

@@ -27,13 +27,14 @@ class SlideGrid {
   int64_t windows() const { return int64_t{1} * rows_ * columns_; }
   int Top(int row) const;
   int Left(int column) const;
-  // Returns the maximum number of rows of windows that overlap in one pixel row
-  // of the picture.
+  // Returns the maximum number of rows of windows that contain the same pixel
+  // row of the picture.
   int Depth() const;
   // Returns the maximum number of windows whose logits a SlidingMap stores at
-  // the same time. A row of the map is computed from up to two rows of the
-  // picture. These two rows may lie in up to Depth() + 1 rows of windows. The
-  // logits of all windows in these rows are stored.
+  // the same time. The SlidingMap computes each row of the class map from one
+  // or two neighbouring pixel rows of the picture. Up to Depth() + 1 rows of
+  // windows contain at least one of these pixel rows. The SlidingMap stores the
+  // logits of all windows in these Depth() + 1 rows of windows.
   int64_t MostKept() const;
   image::PixelRect Region(int64_t window) const;
 

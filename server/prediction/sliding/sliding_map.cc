@@ -9,11 +9,12 @@
 namespace sfmamba::prediction {
 namespace {
 
-// The expected time to average four logits of a window. Resizing and comparing
-// four logits of a pixel takes the same time.
+// The expected time to add four logits of a window to the average. Resizing and
+// comparing four averaged logits takes about as long. The constant is for four
+// logits, because the time for one logit is less than a nanosecond.
 constexpr absl::Duration kPerFourLogits = absl::Nanoseconds(1);
 // Some work for a pixel does not depend on the number of classes. This work
-// takes as long as resizing and comparing kLogitsOfPixel logits.
+// takes as long as the work for kLogitsOfPixel additional logits.
 constexpr int kLogitsOfPixel = 32;
 // The intended duration of one ComputeNext(). A call computes at least one row.
 constexpr absl::Duration kPiece = absl::Milliseconds(5);
@@ -60,7 +61,8 @@ int SlidingMap::AvailableRows() const {
 }
 
 bool SlidingMap::IsReady() const {
-  // Reads next_ only once, because another thread may change it meanwhile.
+  // Reads the atomic next_ only once. Both conditions below then use the same
+  // value, even if another thread changes next_ between them.
   const int next = next_;
   return next < map_.height &&
          rows_.index[(next + 1) * rows_.count - 1] < AvailableRows();

@@ -37,8 +37,8 @@ class SlidingMap {
   // by row. Must be called once for each window.
   void Add(int64_t window, model::Segmentation logits) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns n if the windows with an index below n may be computed now. Later
-  // windows must wait, so that not too many logits are in memory.
+  // Returns how many windows may be computed now, counted from the first
+  // window. Later windows must wait, so that not too many logits are in memory.
   int64_t Wanted() const;
   // Returns true if the logits for the next row of the map have arrived.
   bool IsReady() const ABSL_LOCKS_EXCLUDED(mu_);

@@ -16,10 +16,11 @@
 namespace sfmamba::repository {
 namespace {
 
-// The limits for the difference between a precision's results and fp32.
+// The limits that results in a reduced precision must meet when they are
+// compared with the results in fp32.
 struct Bar {
-  // The maximum difference, as a fraction of the range of an image's fp32
-  // logits.
+  // The maximum difference between a logit in the reduced precision and the
+  // fp32 logit, as a fraction of the range of the image's fp32 logits.
   double logits;
   // The minimum fraction of equal pixels in a class map.
   double equal;
@@ -61,7 +62,8 @@ size_t First(const std::vector<float>& logits) {
   return std::max_element(logits.begin(), logits.end()) - logits.begin();
 }
 
-// Returns `difference` as a fraction of `range`, which may be 0.
+// Returns `difference` as a fraction of `range`. If `range` is 0, returns 0 for
+// no difference and infinity for any other difference.
 double PartOf(double range, double difference) {
   if (difference == 0) return 0;
   return range > 0 ? difference / range : kInfinity;

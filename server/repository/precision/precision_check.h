@@ -23,7 +23,10 @@ struct PrecisionCheck {
 // - Logits differ by at most 3 % of the range of the fp32 logits.
 // - The class with the highest logit is the same. Another class is allowed if
 //   its fp32 logit is below the highest fp32 logit by at most 1 % of the range.
-// - Detections match as in CheckResult().
+// - Detections meet the limits of CheckResult() in golden.h. For example, each
+//   fp32 detection with a score of 0.5 or more needs a match. A match has the
+//   same class, overlaps by at least 0.8 (IoU), and its score differs by at
+//   most 0.1.
 // - At least 99 % of a class map's pixels are equal.
 PrecisionCheck ComparePrecisions(model::Precision precision,
                                  const std::vector<model::Result>& reduced,

@@ -68,9 +68,10 @@ bool ToParameter(const Json& value, inference::InferParameter* parameter) {
   return true;
 }
 
-// Reads the parameters of `object` into `parameters`, except for the parameter
-// `own_name`, which exists only in REST. Sets `*own` to the value of this
-// parameter, or to null if the parameter is missing.
+// Reads the parameters of `object`. One parameter, whose name is the value of
+// `own_name`, exists only in REST. Sets `*own` to the value of this parameter,
+// or to null if the parameter is missing. Stores all other parameters in
+// `parameters`. `field` is the path of `object` and is used in errors.
 absl::Status ReadParameters(const Json& object, absl::string_view field,
                             absl::string_view own_name, const Json** own,
                             Parameters* parameters) {
@@ -95,8 +96,9 @@ absl::Status ReadParameters(const Json& object, absl::string_view field,
   return absl::OkStatus();
 }
 
-// Sets `*flag` to the boolean parameter `own`. Does nothing if `own` is null.
-// Returns INVALID_ARGUMENT if the parameter is not a boolean.
+// Sets `*flag` to `own`, the value of a parameter. Does nothing if `own` is
+// null. Returns INVALID_ARGUMENT if the value is not a boolean. `field` is the
+// path of the parameter and is used in the error.
 template <typename Flag>
 absl::Status ReadFlag(const Json* own, absl::string_view field, Flag* flag) {
   if (own == nullptr) return absl::OkStatus();

@@ -19,9 +19,9 @@ using Kind = Json::value_t;
 constexpr size_t kMaxDepth = 32;
 // The maximum number of bytes of an object's key in an error message.
 constexpr size_t kMaxKeyShown = 64;
-// kMaxStringBytes is the maximum size of a JSON string in bytes. A string may
-// be a picture in base64. kMaxWordBytes is the maximum size of any other token,
-// such as a number.
+// kMaxStringBytes is the maximum size of a JSON string in bytes. The limit is
+// high, because a string may be a picture in base64. kMaxWordBytes is the
+// maximum size in bytes of any other token, such as a number.
 constexpr size_t kMaxStringBytes = 16 << 20;
 constexpr size_t kMaxWordBytes = 1 << 10;
 // The maximum number of JSON values besides the elements of `data`. All these
@@ -29,7 +29,7 @@ constexpr size_t kMaxWordBytes = 1 << 10;
 constexpr int kMaxValues = 4096;
 // The maximum number of inputs that have data. No model has more inputs.
 constexpr size_t kMaxInputs = 16;
-// The size in bytes of the length that precedes a BYTES element.
+// A BYTES element begins with its length, an integer of this many bytes.
 constexpr int kLengthBytes = 4;
 // The id of nlohmann's error for a number outside the range of a double.
 constexpr int kNumberOverflow = 406;
@@ -44,8 +44,10 @@ bool EndsWord(char c) {
 }
 
 // Returns an error if a string or another token is too long. Without this
-// check, the parser would hold several copies of a very long token. Assumes
-// that the text is valid JSON.
+// check, the parser would hold several copies of a very long token. The text
+// may be invalid JSON, because the parser runs later. The check may then
+// misread the text after the first syntax error. This does no harm, because the
+// request fails in any case.
 absl::Status CheckWords(absl::string_view json) {
   size_t begin = 0;
   bool in_string = false;
@@ -274,10 +276,11 @@ bool Reader::start_array(size_t) {
 absl::Status JsonElements::Begin(Kind kind, int64_t bytes) {
   if (kind_ == Kind::kNone) {
     kind_ = kind;
-    // Reserves the maximum size, so that the buffer never grows and copies the
-    // elements. A number takes four bytes in the buffer. In JSON, a number and
-    // its comma take at least two bytes. The system provides a page of the
-    // reserved memory only when the page is written.
+    // Reserves the maximum size now, because a buffer that grows must copy its
+    // elements. The buffer needs at most twice the size of the JSON. A number
+    // takes four bytes in the buffer, and a number and its comma take at least
+    // two bytes in JSON. The reserved memory costs little, because the system
+    // provides a page only when the page is written.
     raw_.reserve(std::min(max_bytes_, 2 * json_bytes_));
   }
   if (kind_ != kind) {
@@ -303,8 +306,9 @@ absl::Status JsonElements::AddNumber(double value) {
     not_fp32_ = Error(absl::StrCat("got ", value, " as element ", count_,
                                    ", expected a number that FP32 has"));
   }
-  // A value outside the range of float is stored as 0, because its conversion
-  // would be undefined behavior.
+  // A value outside the range of float cannot be converted, because the
+  // conversion would be undefined behavior. This value and all later values are
+  // stored as 0. The zeros are never used, because Take() returns an error.
   const float number = not_fp32_.ok() ? static_cast<float>(value) : 0;
   raw_.append(reinterpret_cast<const char*>(&number), sizeof(number));
   ++count_;

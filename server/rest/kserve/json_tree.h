@@ -49,7 +49,7 @@ class JsonElements {
   Kind kind_ = Kind::kNone;
   int64_t count_ = 0;
   // The collected elements. A number is stored as a float. A string is stored
-  // as a BYTES element, which begins with its length.
+  // as a BYTES element, which begins with its length in four bytes.
   std::string raw_;
   // not_uint8_ is the error for the first number that is not a UINT8. not_fp32_
   // is the error for the first number that is not an FP32. If there is no such
@@ -58,8 +58,8 @@ class JsonElements {
   absl::Status not_fp32_;
 };
 
-// The parsed JSON of an inference request. The limits are already checked. The
-// values are not interpreted yet.
+// The parsed JSON of an inference request. The limits of ReadInferTree() are
+// already checked. The values are not interpreted yet.
 struct InferTree {
   // The root is an object. Its arrays inputs[i].data are empty.
   nlohmann::json root;
@@ -68,10 +68,11 @@ struct InferTree {
   std::vector<std::pair<size_t, JsonElements>> data;
 };
 
-// Parses JSON, collects the elements and flattens nested arrays. The elements
-// may have at most `max_raw_bytes` in total. The keys of an object must be
-// unique. Besides the elements, the memory use is limited to a few thousand
-// values. The parser does not recurse. Returns the same errors as
+// Parses the JSON of an inference request. Collects the elements of each array
+// inputs[i].data and flattens nested arrays. The elements may have at most
+// `max_raw_bytes` bytes in total. The keys of an object must be unique. Besides
+// the elements, the JSON may have at most a few thousand values, which limits
+// the memory use. The parser does not recurse. Returns the same errors as
 // ReadInferJson().
 absl::StatusOr<InferTree> ReadInferTree(absl::string_view json,
                                         int64_t max_raw_bytes);

@@ -53,8 +53,8 @@ class KserveCall final : public HttpCall {
   const KserveLimits limits_;
   server::MemoryBudget& memory_;
   OutputForms forms_;
-  // This member is unused, because responses of this protocol have no field
-  // `results`.
+  // Exists only because results() must return an encoder. Nothing is ever
+  // encoded, because responses of this protocol have no field `results`.
   call::EncodedResults results_;
 };
 

@@ -74,8 +74,8 @@ absl::Status Set(const std::string& key, const nlohmann::json& value,
 }
 
 // Parses `body` and moves its member `name` into `*member`. Leaves `*member`
-// null if there is no such member. Returns INVALID_ARGUMENT if the member has
-// another type.
+// null if there is no such member. Returns INVALID_ARGUMENT if the body is too
+// large or is not an object, or if the member is not of type `type`.
 absl::Status ReadMember(const std::string& body, const char* name,
                         nlohmann::json::value_t type, nlohmann::json* member) {
   if (body.empty()) return absl::OkStatus();
@@ -143,15 +143,18 @@ class InferPictures final : public OwnedPictures {
     count_ = 1;
   }
 
-  // Reads a body that starts with `json_bytes` bytes of JSON. If the JSON
-  // contains the elements of the first input, these elements replace the body
-  // in owned_, so that the body is freed.
+  // Reads the body, which is in owned_ and starts with `json_bytes` bytes of
+  // JSON. If the JSON contains the elements of the first input, they are
+  // decoded and replace the body in owned_. The body is then no longer needed
+  // and is freed. Otherwise the elements are the binary data after the JSON,
+  // and the body stays in owned_.
   absl::Status ReadTensors(size_t json_bytes, int max_images,
                            int64_t max_raw_bytes, server::MemoryBudget* memory,
                            inference::ModelInferRequest* message,
                            OutputForms* outputs) {
     // Parsing needs about as much memory as the JSON. `hold` reserves this
-    // memory until the prediction reserves memory for the message.
+    // memory until this function returns. Later the prediction reserves memory
+    // for the message.
     const absl::StatusOr<server::MemoryHold> hold =
         memory->Take(server::MemoryUse::kMessage, json_bytes);
     if (!hold.ok()) return hold.status();

@@ -16,8 +16,9 @@
 namespace sfmamba::rest {
 
 // Parses the body of an inference request into `message`, which must be empty,
-// and `outputs`. If `status` is an error, only returns this error. See
-// call::Call::ReadPictures().
+// and `outputs`. `status` is the result of earlier checks, for example of the
+// headers. If `status` is an error, nothing is parsed and the status() of the
+// returned object is this error. See call::Call::ReadPictures().
 //
 // The header Inference-Header-Content-Length is the size of the JSON at the
 // start of the body. The binary data of the inputs follow the JSON in order and
@@ -31,7 +32,10 @@ namespace sfmamba::rest {
 //
 // The status() of the returned object may be an error of ReadInferJson(), or
 // one of these errors:
-// - INVALID_ARGUMENT: the sizes do not match.
+// - INVALID_ARGUMENT: the header is not a number or exceeds the size of the
+//   body.
+// - INVALID_ARGUMENT: the binary data after the JSON have a different size than
+//   the inputs state in `binary_data_size`.
 // - RESOURCE_EXHAUSTED: not enough memory is available.
 std::unique_ptr<call::Pictures> ReadInferBody(
     const absl::Status& status, int max_images, int64_t max_raw_bytes,

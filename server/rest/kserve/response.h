@@ -9,11 +9,15 @@
 
 namespace sfmamba::rest {
 
-// Returns the response of a successful call in REST format. May move the
-// contents out of `message`. A packed::ModelInferResponse becomes JSON,
-// followed by the binary outputs. Numbers in JSON have enough digits to restore
-// the same float. If `message` says that a server or model is not live or not
-// ready, the status is 400. `model` is the model name in the path.
+// Returns the response of a successful call in REST format. `model` is the
+// model name in the path. May move the contents out of `message`.
+//
+// A packed::ModelInferResponse becomes JSON, followed by the binary outputs.
+// Numbers in JSON have enough digits to restore the same float.
+//
+// The HTTP status is 200, except for a negative answer to a probe. A call that
+// asks whether the server or a model is live or ready succeeds even if the
+// answer is no. For this answer, the HTTP status is 400.
 http::HttpResponse KserveResponse(const OutputForms& forms,
                                   const std::string& model,
                                   google::protobuf::Message* message);
@@ -21,7 +25,8 @@ http::HttpResponse KserveResponse(const OutputForms& forms,
 // Returns a message as JSON in the format of Open Inference Protocol servers.
 // Fields have their proto names. All numbers are JSON numbers, because clients
 // of this protocol do not accept 64-bit numbers as strings. Unset fields are
-// included, except for messages.
+// included with their default values. However, unset fields of a message type
+// and unset members of a oneof are left out.
 std::string MessageJson(const google::protobuf::Message& message);
 
 }  // namespace sfmamba::rest

@@ -17,9 +17,10 @@
 namespace sfmamba::rpc {
 namespace {
 
-// If there are too many connections, the acceptor closes 1 of every
-// kEndedAtOnce connections, but at least one. It closes several at the same
-// time because finding the most silent connections is slow.
+// MakeRoom() closes one of every kEndedAtOnce open connections, but at least
+// one connection. For example, it closes 5 of 500 connections. It closes
+// several connections at the same time, because the search for the connections
+// that have been silent longest is slow.
 constexpr int kEndedAtOnce = 100;
 // The delay before the next accept() after a failure. During this time, the
 // process may release descriptors or memory.

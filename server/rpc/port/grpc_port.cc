@@ -41,8 +41,9 @@ constexpr int kMostReflectionThreads = 16;
 // The number of descriptors that the process needs for anything other than gRPC
 // connections, such as HTTP connections, libraries, devices and files.
 constexpr int kOtherDescriptors = 384;
-// gRPC connections never use the highest kSpareDescriptors descriptor numbers.
-// These descriptors are a part of kOtherDescriptors.
+// The number of descriptors that gRPC connections must not use. These are the
+// descriptors with the highest possible numbers. They are included in
+// kOtherDescriptors. See ConnectionAcceptor::Options::max_descriptor.
 constexpr int kSpareDescriptors = 64;
 
 int Milliseconds(const google::protobuf::Duration& duration) {
@@ -87,7 +88,8 @@ void SetConnectionLimits(const v1::ServerConfig& config,
 }
 
 // Limits the number of connections to max_connections. The limit is lower if
-// the process may not open enough descriptors.
+// the process's limit of open descriptors (RLIMIT_NOFILE) is too low for
+// max_connections.
 ConnectionAcceptor::Options AcceptorOptions(const v1::ServerConfig& config) {
   ConnectionAcceptor::Options options;
   const int descriptors = server::DescriptorLimit();
@@ -146,9 +148,10 @@ class WithoutReflection final : public grpc::ServerBuilderOption {
 // certificate. Each object serves one server.
 //
 // gRPC's own file watcher may load a key that does not match its certificate.
-// gRPC then refuses every connection. This class therefore calls a function of
-// gRPC core that requests the identity for each connection. gRPC has no C++
-// wrapper for that function.
+// gRPC then refuses every connection. This class therefore registers its
+// function Fetch() with gRPC core. gRPC core calls Fetch() for each new
+// connection to get the current identity. The registration uses the C API,
+// because gRPC has no C++ wrapper for it.
 class TlsCredentials final : public grpc::ServerCredentials {
  public:
   TlsCredentials(const security::CurrentTlsIdentity& identity,
@@ -218,7 +221,8 @@ void Log(gpr_log_func_args* args) {
   if (args->severity != GPR_LOG_SEVERITY_ERROR) return;
   const absl::string_view text = args->message;
   if (absl::StartsWith(text, "assertion failed")) {
-    // After this message, gRPC aborts the process.
+    // gRPC aborts the process after a failed assertion. The text is printed
+    // here, because the process may end before the server's log is written.
     std::fprintf(stderr, "gRPC: %s\n", args->message);
   }
   absl::ReaderMutexLock lock(&current_mu);

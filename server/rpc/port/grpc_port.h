@@ -89,7 +89,8 @@ class GrpcPort {
 // Not thread-safe.
 class GrpcLog {
  public:
-  // gRPC's threads call both functions, which must be fast.
+  // gRPC's threads call `error` and `handshake_failed`. Both functions must be
+  // fast and thread-safe.
   struct Options {
     // Receives the text of a gRPC error.
     std::function<void(absl::string_view text)> error;

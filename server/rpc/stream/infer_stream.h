@@ -11,12 +11,12 @@
 
 namespace sfmamba::rpc {
 
-// Reads the messages of a ModelStreamInfer call. Used as a StreamCall::Take.
-// Each response carries the id of its request and is sent as soon as the
-// response is ready. Responses to requests without an id are sent in request
-// order. An error is sent as the response to its request, even if the request
-// is malformed. If the metadata contains `triton_grpc_error: true`, the first
-// error ends the stream and cancels all requests in flight.
+// Reads the messages of a ModelStreamInfer call. Used as a StreamCall::Take. If
+// a request has an id, its response contains the same id and is sent as soon as
+// the response is ready. The responses to requests without an id are sent in
+// request order. An error is sent as the response to its request, even if the
+// request is malformed. If the metadata contains `triton_grpc_error: true`, the
+// first error ends the stream and cancels all requests in flight.
 class InferStream {
  public:
   // The maximum number of requests in flight per stream. If this many requests

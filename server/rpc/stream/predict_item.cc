@@ -16,8 +16,8 @@ class PredictItem::ItemCall final : public call::Call {
     Finish(absl::InternalError("the request was not answered"), nullptr, [] {});
   }
 
-  // Returns 0, because the prediction already counts the bytes of the Pictures
-  // object.
+  // This method is not called for a prediction. A prediction takes the size of
+  // its request from call::Pictures::bytes() instead.
   int64_t request_bytes() const override { return 0; }
   // The caller was checked when the stream was opened.
   absl::Status Admit(security::Scope) override { return absl::OkStatus(); }

@@ -132,7 +132,9 @@ absl::Status CheckItem(const StreamMessage& message, StreamCall* stream) {
   return absl::OkStatus();
 }
 
-// The maximum size of the correlation id or the configuration in bytes.
+// The maximum size in bytes of each of the fields `correlation_id` and `config`
+// in a received message. CheckItem() later also limits the correlation id to
+// kMaxCorrelationId characters.
 constexpr int64_t kMaxText = 1024;
 
 absl::Status CopyText(WireCursor* cursor, const char* name, std::string* text) {
@@ -147,8 +149,11 @@ absl::Status CopyText(WireCursor* cursor, const char* name, std::string* text) {
                                                     : NotParsed();
 }
 
-// Reads the value of the field with tag `tag` into `message`. If the field is
-// the inner request, only sets `request` to the range of its bytes.
+// Reads the value of the field with tag `tag` into `message`. If the field
+// belongs to the oneof of StreamPredictRequest, also sets `message->kind`. If
+// the field is an inner request, such as a ClassifyRequest, does not copy the
+// value. Instead, sets the output parameter `request` to the range of the
+// value's bytes in the received message. Skips unknown fields.
 absl::Status ReadField(WireCursor* cursor, uint32_t tag, StreamMessage* message,
                        WireExtent* request) {
   const uint32_t number = call::NumberOf(tag);

@@ -27,11 +27,12 @@ struct StreamMessage {
   grpc::ByteBuffer request;
 };
 
-// Moves the bytes of `received` into `message`, which must be new. Does not
-// copy the inner request. Returns INVALID_ARGUMENT with reason
-// MALFORMED_MESSAGE in these cases:
+// Reads the StreamPredictRequest in `received` into `message`, which must be
+// default-constructed. Does not copy the bytes of the inner request. `received`
+// is empty afterwards. Returns INVALID_ARGUMENT with reason MALFORMED_MESSAGE
+// in these cases:
 // - The bytes are not a valid StreamPredictRequest.
-// - The message has more than one request.
+// - The message has more than one request or configuration.
 // - The correlation id or the configuration is too long.
 absl::Status OpenStreamMessage(grpc::ByteBuffer* received,
                                StreamMessage* message);

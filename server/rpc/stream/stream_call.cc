@@ -56,8 +56,9 @@ void StreamCall::OnReadDone(bool ok) {
   Item* const item = Admit(&taken, bytes);
   Pump();
   if (item == nullptr) return;
-  // The item is in flight at least until it calls ItemDone(), so this call
-  // stays alive until then.
+  // This StreamCall exists as long as an item is in flight. The item is in
+  // flight at least until it calls ItemDone(), so `this` stays valid until
+  // then.
   item->item->Run(options_.serving(), [this, item] { ItemDone(item); });
 }
 

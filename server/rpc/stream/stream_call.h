@@ -111,8 +111,8 @@ class StreamCall final
     grpc::ByteBuffer draining_notice;
     // Returns OK, or the error with which new requests are answered.
     std::function<absl::Status()> serving;
-    // Each Tick() checks these rights. The stream ends immediately if the check
-    // fails.
+    // Each Tick() checks these rights. If the check fails, the requests in
+    // flight are cancelled and the stream ends.
     StreamRights rights;
   };
 
@@ -162,8 +162,9 @@ class StreamCall final
 
   // Returns true if the limits allow the call to read another message.
   bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Adds the request in `taken` to items_, unless the stream is ending. `bytes`
-  // is the size of the request's message. Returns the item to run, or null.
+  // If `taken` is an error, ends the stream. Otherwise adds the request in
+  // `taken` to items_, unless the stream is ending. `bytes` is the size of the
+  // request's message. Returns the item to run, or null.
   Item* Admit(absl::StatusOr<std::unique_ptr<StreamItem>>* taken, int64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Records that the response of `item` is ready. May be called by any thread.
@@ -179,14 +180,19 @@ class StreamCall final
   // Stops reading requests. The call ends with `status` when no request is in
   // flight.
   void End(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Ends the call immediately. Cancels the requests in flight and sends no more
-  // responses.
+  // Stops reading requests, cancels the requests in flight and sends no more
+  // responses. The call ends when no request is in flight. It ends with
+  // `status`, unless another status was set earlier.
   void Abandon(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Executes all pending steps, such as the next read and the next write, on
-  // one thread at a time. Releases the mutex during each step, because gRPC may
-  // call a method of this object during the step. Every method that changes the
-  // state must call Pump() at the end.
+  // Executes all pending steps, such as the next read and the next write. If a
+  // call of Pump() is already running, the running call executes the steps, and
+  // the new call returns immediately. Pump() must be called after each change
+  // of the state.
+  //
+  // The caller must hold mu_. Pump() releases mu_, and mu_ is not held when
+  // Pump() returns. mu_ is also not held during a step, because gRPC may call a
+  // method of this object during the step.
   void Pump() ABSL_UNLOCK_FUNCTION(mu_);
   // Returns the next step to execute, or null.
   absl::AnyInvocable<void()> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -233,11 +239,11 @@ class StreamCall final
   Item* sending_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
 
-// Holds the open streams of a service. Thread-safe.
+// The open streams of a service. The set does not own them. Thread-safe.
 class StreamSet {
  public:
-  // Starts the stream and adds it to the set until it ends. Returns the
-  // stream's reactor for gRPC.
+  // Adds the stream to the set and starts it. The set forgets the stream after
+  // the stream has ended. Returns the stream's reactor for gRPC.
   StreamCall* Start(const std::shared_ptr<StreamCall>& stream)
       ABSL_LOCKS_EXCLUDED(mu_);
 

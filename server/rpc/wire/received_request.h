@@ -21,11 +21,13 @@ namespace sfmamba::rpc {
 // The bytes of a message as gRPC received them, in one or more buffers called
 // slices.
 //
-// The grpc::ByteBuffer `owner` must be the last reference to the memory, so it
-// is destroyed after the slices. In gRPC 1.51, grpc_slice_unref() must not
-// release the last reference on a thread outside gRPC. The function does not
-// create an ExecCtx there, and would dereference a null pointer if gRPC is low
-// on memory.
+// The grpc::ByteBuffer `owner` refers to the same memory as the slices. It is
+// destroyed after the slices, so `owner` releases the last reference to the
+// memory. The reason for this order is a fault of gRPC 1.51. To free the memory
+// safely, gRPC needs an ExecCtx (gRPC's execution context of a thread). If gRPC
+// is short of memory and there is no ExecCtx, gRPC dereferences a null pointer.
+// Threads outside gRPC usually have no ExecCtx. The destructor of
+// grpc::ByteBuffer creates an ExecCtx, but the destructor of a slice does not.
 struct MessageSlices {
   // Moves the bytes out of `message`, which is empty afterwards.
   explicit MessageSlices(grpc::ByteBuffer* message);
@@ -55,15 +57,16 @@ class PictureBytes {
   bool CrossesSlices(int64_t index) const {
     return fields_[index].pieces.size() > 1;
   }
-  // Returns the bytes of picture `index`, which lies in several slices, as one
-  // view for each slice. The views are valid until Join() or Release().
+  // Returns the bytes of picture `index` as views, one for each slice in which
+  // bytes of the picture lie. The views are valid until Join() or Release().
   std::vector<absl::string_view> Pieces(int64_t index) const;
   // Returns a buffer that shares the bytes of picture `index`. May be called
   // only before Join() and Release().
   grpc::ByteBuffer Share(int64_t index) const { return fields_[index].owner; }
-  // Copies picture `index`, which lies in several slices, into one buffer.
-  // Releases the picture's slices. Several threads may join different pictures
-  // at the same time.
+  // Copies the bytes of picture `index` into the buffer to which View() refers.
+  // Then releases the picture's slices. May be called only if the picture lies
+  // in several slices (see CrossesSlices()) and after View(). Several threads
+  // may join different pictures at the same time.
   void Join(int64_t index);
 
   void Release() { fields_.clear(); }
@@ -74,7 +77,8 @@ class PictureBytes {
     // This member precedes `pieces`, so that it is destroyed after `pieces`.
     grpc::ByteBuffer owner;
     std::vector<grpc::Slice> pieces;  // Empty after Join().
-    // The buffer for Join(). Null if the picture lies in one slice.
+    // The buffer for Join(). Null before View() and if the picture lies in one
+    // slice.
     std::unique_ptr<char[]> joined;
   };
   std::vector<Field> fields_;
