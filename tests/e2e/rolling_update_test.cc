@@ -55,8 +55,8 @@ int FreePort() {
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const bool bound = bind(fd, reinterpret_cast<sockaddr*>(&address),
-                            sizeof(address)) == 0;
+    const bool bound =
+        bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
     close(fd);
     if (bound) return port;
   }
