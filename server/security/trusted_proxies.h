@@ -22,7 +22,8 @@ class TrustedProxies {
 
   // Returns an object that trusts the given networks. Each element is a network
   // in CIDR notation, such as "10.0.0.0/8" or "fd00::/8", or a single address.
-  // Returns INVALID_ARGUMENT with the setting and the first malformed value.
+  // If an element is malformed, returns INVALID_ARGUMENT with the name of the
+  // setting and the first such element.
   static absl::StatusOr<TrustedProxies> Parse(
       absl::Span<const std::string> networks);
 

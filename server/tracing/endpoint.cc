@@ -41,6 +41,11 @@ bool IsHost(absl::string_view host) {
 }  // namespace
 
 absl::Status CheckEndpoint(absl::string_view endpoint) {
+  // This is checked first, because the other errors show the URL.
+  if (absl::StrContains(endpoint, '@')) {
+    return absl::InvalidArgumentError(
+        "trace_endpoint: got a URL with a user, expected one without");
+  }
   absl::string_view rest = endpoint;
   if (!absl::ConsumePrefix(&rest, "http://") &&
       !absl::ConsumePrefix(&rest, "https://")) {
@@ -48,10 +53,6 @@ absl::Status CheckEndpoint(absl::string_view endpoint) {
         absl::StrCat("trace_endpoint: got \"", endpoint,
                      "\", expected a URL that begins with http:// or "
                      "https://"));
-  }
-  if (absl::StrContains(rest, '@')) {
-    return absl::InvalidArgumentError(
-        "trace_endpoint: got a URL with a user, expected one without");
   }
   absl::ConsumeSuffix(&rest, "/");
   absl::string_view host;

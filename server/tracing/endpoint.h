@@ -10,8 +10,8 @@ namespace sfmamba::tracing {
 // https://HOST, then optionally :PORT, then optionally a slash. Port 4318 is
 // invalid, because collectors use it for OTLP over HTTP instead of gRPC.
 // Returns INVALID_ARGUMENT if the URL is invalid. The error names the setting
-// trace_endpoint. If an http:// or https:// URL contains a user name, the error
-// does not show the URL, because the URL may also contain a password.
+// trace_endpoint. If the URL contains a user name, the error does not show the
+// URL, because the URL may also contain a password.
 absl::Status CheckEndpoint(absl::string_view endpoint);
 
 }  // namespace sfmamba::tracing

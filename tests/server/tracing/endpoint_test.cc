@@ -42,7 +42,8 @@ TEST(CheckEndpointTest, NamesGrpcInPlaceOfHttp) {
 }
 
 TEST(CheckEndpointTest, RefusesSecretsWithoutShowingThem) {
-  for (const char* bad : {"http://user@c", "https://user:secret@c/v1/traces"}) {
+  for (const char* bad : {"http://user@c", "https://user:secret@c/v1/traces",
+                          "ftp://user:secret@c", "user:secret@c:4317"}) {
     const absl::Status status = CheckEndpoint(bad);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << bad;
     EXPECT_EQ(status.message().find("secret"), std::string::npos);
