@@ -313,7 +313,12 @@ absl::Status ReadWeights(const VersionFiles& files, const v1::Weights& stated,
         files.weights_size, " bytes"));
   }
   const std::string wanted = absl::AsciiStrToLower(stated.sha256());
-  if ((has_digest || !wanted.empty()) && *digest != wanted) {
+  if (has_digest && wanted.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kConfigFile, ": weights.sha256: got none, expected ",
+                     *digest, " as ", kWeightsFile, " has"));
+  }
+  if (!wanted.empty() && *digest != wanted) {
     return Mismatch("sha256", *digest, wanted);
   }
   // Format errors are ignored here, because loading the model reports them.
