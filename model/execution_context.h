@@ -85,6 +85,11 @@ class ExecutionContext {
     return 0;
   }
 
+  // Returns how many images of a batch are computed at the same time. The batch
+  // has `images` images. It needs the memory of MeasureMemory() this many
+  // times.
+  virtual int ImagesInMemory(int images) const { return images; }
+
   // Prepares for batches of `min_images` to `max_images` images. Allocates
   // memory, chooses algorithms and records graphs, so that the first batches
   // need not do this. Takes seconds. Meanwhile, the other contexts of the GPU

@@ -80,6 +80,9 @@ class CpuVisionModel : public model::VisionModel {
     });
   }
 
+  // Implements ExecutionContext::ImagesInMemory().
+  int ImagesInMemory(int images) const;
+
   const model::ModelConfig& config() const override { return config_; }
   model::Precision precision() const override { return precision_; }
   std::string device() const override {
@@ -116,6 +119,11 @@ class CpuVisionModel : public model::VisionModel {
   // each image needs much memory.
   void RunAll(absl::Span<const model::ModelInput> images,
               model::ExecutionContext::Done done) const;
+  // Returns how many images of a batch of `images` images are divided among the
+  // threads.
+  int64_t SharedImages(int64_t images) const;
+  // Returns the number of images that a thread runs at once.
+  int64_t ImagesAtOnce() const;
   std::vector<model::Result> RunBatch(
       absl::Span<const model::ModelInput> images) const;
 
@@ -179,12 +187,8 @@ void CpuVisionModel::RunAll(absl::Span<const model::ModelInput> images,
   // Every thread gets the same number of whole images. The remaining images run
   // on all threads, because a single image on one thread would leave the others
   // idle.
-  const int64_t threads = ops::LoopThreads();
-  const int64_t at_once =
-      std::max(ops::CpuImplementation::ImagesAtOnce(), network_.ImagesAtOnce());
-  const int64_t shared = config_.task == model::VisionTask::kClassification
-                             ? images.size() / threads * threads
-                             : 0;
+  const int64_t shared = SharedImages(images.size());
+  const int64_t at_once = ImagesAtOnce();
   std::vector<model::Result> results(shared);
   ops::ParallelFor(shared, 1, [&](int64_t begin, int64_t end) {
     const c10::InferenceMode guard;  // The mode is set for each thread.
@@ -199,6 +203,24 @@ void CpuVisionModel::RunAll(absl::Span<const model::ModelInput> images,
   for (size_t i = shared; i < images.size(); ++i) {
     done(std::move(RunBatch(images.subspan(i, 1))[0]));
   }
+}
+
+int64_t CpuVisionModel::SharedImages(int64_t images) const {
+  const int64_t threads = ops::LoopThreads();
+  return config_.task == model::VisionTask::kClassification
+             ? images / threads * threads
+             : 0;
+}
+
+int64_t CpuVisionModel::ImagesAtOnce() const {
+  return std::max(ops::CpuImplementation::ImagesAtOnce(),
+                  network_.ImagesAtOnce());
+}
+
+int CpuVisionModel::ImagesInMemory(int images) const {
+  if (options_.fold_rows > 0) return images;
+  return static_cast<int>(std::clamp<int64_t>(
+      SharedImages(images), 1, ops::LoopThreads() * ImagesAtOnce()));
 }
 
 std::vector<model::Result> CpuVisionModel::RunBatch(
@@ -247,6 +269,10 @@ class CpuContext : public model::ExecutionContext {
     if (account.stopped()) return absl::CancelledError("loading was stopped");
     if (!status.ok()) return status;
     return account.peak();
+  }
+
+  int ImagesInMemory(int images) const override {
+    return model_.ImagesInMemory(images);
   }
 
   // Runs one batch that uses all ways of running an image. A classifier runs

@@ -122,7 +122,6 @@ absl::StatusOr<ModelLoader::Weights> ModelLoader::LoadWeights(
   const int64_t by_others =
       memory_.taken_for_loads() - MemoryFor(job, directory);
   options.free = options_.free_memory() - by_others - memory_.most_served();
-  options.threads = options_.compute_threads;
   options.max_batch_size = directory.batch.max_batch_size;
   options.memory = &memory_;
   options.stop = job.stop;

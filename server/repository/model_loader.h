@@ -55,9 +55,6 @@ class ModelLoader {
     // Returns the precision that AUTO tries on a CPU. If a model allows INT8,
     // AUTO tries INT8 instead and does not call this function.
     std::function<model::Precision()> fast_precision = FastPrecision;
-    // The number of CPU threads that compute batches, for all CPU contexts
-    // together.
-    int compute_threads = 1;
     // Returns the number of bytes that models may still allocate.
     std::function<int64_t()> free_memory = [] {
       return std::numeric_limits<int64_t>::max();

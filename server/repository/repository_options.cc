@@ -51,7 +51,6 @@ ModelRepository::Options RepositoryOptions(
   }
   options.startup_models =
       absl::StrSplit(config.startup_models(), ',', absl::SkipWhitespace());
-  options.compute_threads = config.compute_threads();
   options.free_memory = [budget = config.memory_budget_bytes()] {
     return observability::FreeMemory(/*kept=*/budget);
   };

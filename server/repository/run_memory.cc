@@ -275,27 +275,11 @@ absl::StatusOr<BatchFit> FitBatch(model::VisionModel& model,
   if (contexts * *image > free) {
     return TooLittle(config, "about", contexts * *image, free);
   }
-  // `at_once` is the number of images of a batch that are in memory at the same
-  // time. Detectors and segmenters run one image after another. If a
-  // classifier's batch has at least as many images as threads, each thread is
-  // assumed to run one image at a time. (Some networks and CPUs run several
-  // images at a time on each thread, see Backbone::ImagesAtOnce(). The
-  // additional memory is not counted.)
-  //
-  // In a smaller batch, a classifier also runs one image after another. If
-  // max_batch_size is less than `threads`, all batches are smaller, so 1 would
-  // be sufficient for `at_once`. The code then uses max_batch_size, which is
-  // too large but safe.
-  const int threads = std::max(1, options.threads / contexts);
-  int at_once = classifies ? std::min(options.max_batch_size, threads) : 1;
-  if (contexts * at_once * *image > free) {
-    // Only batches with fewer images than threads are allowed, because they
-    // need the memory of one image. The result may exceed
-    // options.max_batch_size. In this case, ModelLoader keeps the lower value.
-    fit.max_batch_size = std::max(1, threads - 1);
-    at_once = 1;
-  }
-  fit.bytes = contexts * at_once * *image + pool;
+  const auto bytes = [&] {
+    return contexts * (*context)->ImagesInMemory(fit.max_batch_size) * *image;
+  };
+  while (fit.max_batch_size > 1 && bytes() > free) --fit.max_batch_size;
+  fit.bytes = bytes() + pool;
   return fit;
 }
 

@@ -74,23 +74,14 @@ struct BatchFit {
 struct BatchFitOptions {
   // The number of bytes available for batches.
   int64_t free = 0;
-  // The number of CPU threads of all contexts together. The threads are divided
-  // equally among the contexts. If a classifier's batch has at least as many
-  // images as its context has threads, each of these threads computes a whole
-  // image. The batch then needs memory for one image per thread.
-  int threads = 1;
   int max_batch_size = 1;
   RunMemory* memory = nullptr;  // Must not be null.
   // Called periodically. If it returns true, FitBatch() returns CANCELLED.
   std::function<bool()> stop = [] { return false; };
 };
 
-// Returns a batch size that fits into memory if all contexts of `model` run
-// batches concurrently. The result is `max_batch_size` if this size fits.
-// Otherwise the result is one less than the number of threads of a context, but
-// at least 1. A batch of this size has fewer images than threads, so it needs
-// the memory of only one image at a time. The result may then be larger than
-// `max_batch_size`, and the caller must use the smaller of the two sizes.
+// Returns the largest batch size, at most `max_batch_size`, that fits into
+// memory if all contexts of `model` run batches concurrently.
 //
 // To measure the memory of one image, runs black images of increasing size up
 // to the model's largest input. Stops early if the largest input cannot fit.

@@ -1,5 +1,6 @@
 #include "server/repository/run_memory.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -39,6 +40,7 @@ class Model : public model::VisionModel {
   int fold_factor(int /*images*/) const override { return 1; }
 
   int contexts_ = 1;
+  int images_at_once_ = 1;  // For each of four threads.
   // The number of pixels of the largest image that was run.
   int64_t largest_ = 0;
 
@@ -60,6 +62,10 @@ class Model : public model::VisionModel {
       return bytes;
     }
 
+    int ImagesInMemory(int images) const override {
+      return std::clamp(images / 4 * 4, 1, 4 * model_.images_at_once_);
+    }
+
    private:
     Model& model_;
   };
@@ -79,7 +85,6 @@ class RunMemoryTest : public testing::Test {
                                int max_batch_size = 8) {
     BatchFitOptions options;
     options.free = free;
-    options.threads = 4;
     options.max_batch_size = max_batch_size;
     options.memory = &memory_;
     options.stop = [this] { return stop_; };
@@ -122,6 +127,15 @@ TEST_F(RunMemoryTest, BatchesAreSmallerIfAnImageOnEachThreadDoesNotFit) {
   const auto fit = Fit(model, 400 * kMega);  // An image takes 150 MB.
   ASSERT_TRUE(fit.ok()) << fit.status();
   EXPECT_EQ(fit->max_batch_size, 3);  // Four threads run one image each.
+}
+
+TEST_F(RunMemoryTest, AThreadMayRunSeveralImagesAtOnce) {
+  Model model(Classifier(1024), Linear);
+  EXPECT_EQ(Fit(model, 700 * kMega, 16)->max_batch_size, 16);
+  model.images_at_once_ = 4;
+  // Four images fit, one on each thread. With eight, each thread has two.
+  EXPECT_EQ(Fit(model, 700 * kMega, 16)->max_batch_size, 7);
+  EXPECT_EQ(Fit(model, 3000 * kMega, 16)->max_batch_size, 16);
 }
 
 TEST_F(RunMemoryTest, EachContextRunsABatch) {
