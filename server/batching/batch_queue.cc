@@ -39,9 +39,10 @@ bool PaysToCut(const BatchCurve& curve, int images, int fewer, int saved) {
   return saved * curve.Median(best) >= cost * best;
 }
 
-// Returns how many images a batch of priority class `first` should have. The
-// result is `images`, or less if tasks of classes lower than `first` would
-// lengthen the batch too much. See kMostDelay.
+// Returns how many images a batch should have. The batch is for the priority
+// class `first`, but tasks of lower classes may fill it up. The result is
+// `images`, or less if the tasks of lower classes would lengthen the batch too
+// much. See kMostDelay.
 int CountWithMates(const KeyTasks& waiting, const BatchCurve& curve,
                    server::Priority first, int images) {
   int own = 0;

@@ -247,11 +247,11 @@ void ClientTurns::Add(const BatchCharge& charge, absl::Duration cost) {
 
 void ClientTurns::Charge(BatchCharge* charge) {
   // The loop stores the number of waiting clients of each priority class in
-  // `charge`. It also finds `least`, the earliest start of all classes with
-  // waiting images. The start of a class is the virtual time at which its next
-  // batch starts (see FairShares::StartOf()). The virtual time of `shares_`
-  // then advances to `least`. The class that starts at `least` may differ from
-  // the class of the batch's images.
+  // `charge`. It also computes `least`. Each class with waiting images has a
+  // start, which is the virtual time at which its next batch starts (see
+  // FairShares::StartOf()). `least` is the earliest of these starts, and the
+  // virtual time of `shares_` advances to it. `charge` may be for a batch of
+  // another class.
   absl::Duration least = absl::InfiniteDuration();
   for (const server::Priority priority : server::kPrioritiesInOrder) {
     charge->active[static_cast<int>(priority)] = ClassOf(priority).active;

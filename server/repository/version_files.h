@@ -27,17 +27,16 @@ struct VersionPath {
   std::string root;
 };
 
-// Returns `path` with all links followed. Returns NOT_FOUND if `path` does not
-// exist. Returns INVALID_ARGUMENT if the target is outside `root`, unless
-// `root` is empty.
+// Returns `path` with all links followed. There is one exception: if the target
+// is in the file system of another container, returns `path` unchanged. Returns
+// NOT_FOUND if `path` does not exist. Returns INVALID_ARGUMENT if the target is
+// outside `root`, unless `root` is empty.
 //
-// The target may be in the file system of another container. For example,
-// KServe can keep a model in a container of its own (the modelcar). The
-// repository's folder is then a link to /proc/<pid>/root/models. If all links
-// were followed, the result would be a path in the other file system, which
-// this process could not use. Therefore FollowLinks() returns `path` with its
-// links. `root` is then in the other container too, and no link below `root`
-// may lead outside `root`.
+// KServe can keep a model in another container (the modelcar). The repository's
+// folder is then a link to /proc/<pid>/root/models. If all links were followed,
+// the result would be a path in the other file system, which this process could
+// not use. In this case, `root` is in the other container too, and no link
+// below `root` may lead outside `root`.
 absl::StatusOr<std::string> FollowLinks(const std::string& root,
                                         const std::string& path);
 

@@ -17,11 +17,11 @@ namespace sfmamba::server {
 //
 // The object has a clock, whose time is called virtual time. Each call of
 // Charge() records one use of the resource by a flow. The cost of a use is the
-// time that the resource spends on it. In virtual time, the use takes its cost
-// divided by the weight of the priority. The next use by a flow starts at the
-// virtual time at which the flow's last use ends, but not before now(). An idle
-// flow therefore earns no credit. Source: start-time fair queueing (Goyal, Vin
-// and Cheng, 1996).
+// time that the resource spends on it. The virtual duration of a use is its
+// cost divided by the weight of the priority. The next use by a flow starts at
+// the virtual time at which the flow's last use ends, but not before now(). An
+// idle flow therefore earns no credit. Source: start-time fair queueing (Goyal,
+// Vin and Cheng, 1996).
 //
 //   const Flow next = ...;  // The waiting flow with the lowest StartOf().
 //   shares.AdvanceTo(shares.StartOf(next));
