@@ -6,14 +6,15 @@
 namespace sfmamba::client {
 namespace {
 
-// Values below 2^8 have a bucket each. Above 2^8, each power of two has 2^7
-// buckets. The value's exponent and the 7 bits after its leading one select the
-// bucket.
+// A value is a latency in nanoseconds. Each value below 2^8 has its own bucket.
+// For larger values, the range from 2^k to 2^(k+1) - 1 is divided into 2^7
+// buckets of equal width. The bucket is selected by the position k of the
+// value's highest set bit and by the 7 bits that follow this bit.
 constexpr int kFractionBits = 7;
 constexpr int kBucketsPerPower = 1 << kFractionBits;
 constexpr int kBuckets = (63 - kFractionBits + 1) * kBucketsPerPower;
 
-// Returns the position of the leading one bit, 0..62. Requires value > 0.
+// Returns the position of the highest set bit, 0..62. Requires value > 0.
 int Exponent(int64_t value) {
   return 63 - __builtin_clzll(static_cast<uint64_t>(value));
 }

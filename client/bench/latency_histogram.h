@@ -27,9 +27,10 @@ class LatencyHistogram {
   absl::Duration Mean() const;
   absl::Duration Max() const { return absl::Nanoseconds(max_); }
 
-  // Returns the smallest recorded value that is at least as large as `percent`
-  // % of all values, 0 < percent <= 100. The result may be too large by the
-  // width of a bucket, but is never above Max().
+  // Returns the smallest latency L for which at least `percent` % of the
+  // recorded latencies are less than or equal to L. The result may be too large
+  // by the width of a bucket, but is never above Max(). `percent` must be above
+  // 0 and at most 100.
   absl::Duration Percentile(double percent) const;
 
  private:

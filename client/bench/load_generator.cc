@@ -82,13 +82,14 @@ class LoadRun {
     }
   }
 
+  // The permission to send one more request in a closed loop.
   struct Turn {
-    size_t number;
-    absl::Duration at;
+    size_t number;      // Counts the requests of this run, from 0.
+    absl::Duration at;  // When the request is due.
   };
 
   // Waits until fewer than `concurrency` requests are in flight and there is no
-  // pause. Then counts another request as in flight and returns its turn.
+  // pause. Then counts one more request as in flight and returns its Turn.
   // Returns nullopt if the run is over.
   absl::optional<Turn> TakeTurn() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
@@ -194,7 +195,8 @@ class LoadRun {
   int in_flight_ ABSL_GUARDED_BY(mu_) = 0;
   UnavailablePause pause_ ABSL_GUARDED_BY(mu_);  // Used by closed loops only.
   size_t next_turn_ ABSL_GUARDED_BY(mu_) = 0;
-  int measured_ ABSL_GUARDED_BY(mu_) = 0;  // Requests after the warm-up.
+  // The number of requests that a closed loop has sent after the warm-up.
+  int measured_ ABSL_GUARDED_BY(mu_) = 0;
   LoadTally tally_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kHeading[] = "time\tmethod\tpictures\tdeadline\tpriority\tclass";
 constexpr char kDefault[] = "-";
-constexpr size_t kMinFields = 2, kMaxFields = 5;  // Fields after the time.
+constexpr size_t kMinFields = 2, kMaxFields = 5;  // Per line, without the time.
 constexpr size_t kMaxPictures = 64;  // The server accepts no more per request.
 
 absl::Status Expected(absl::string_view what, absl::string_view got) {
@@ -88,7 +88,7 @@ std::string MethodName(const TraceRequest& request) {
              : absl::StrCat(request.method, "/", request.model);
 }
 
-// Parses the fields of a line after its time.
+// Parses a line of a trace, without the line's first field, the time.
 absl::Status ParseRequest(absl::string_view text, TraceRequest* request) {
   std::vector<absl::string_view> fields = absl::StrSplit(text, '\t');
   if (fields.size() < kMinFields || fields.size() > kMaxFields) {
@@ -126,7 +126,9 @@ std::string DefaultClassName(const TraceRequest& request) {
 
 absl::StatusOr<Trace> ParseTrace(absl::string_view text) {
   Trace trace;
-  // For each distinct line, without its time, the index of its request.
+  // Maps the text that follows the time field of a line to the index of the
+  // line's request in `trace.requests`. So lines that differ only in their time
+  // share one request.
   std::map<absl::string_view, int> known;
   int number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {

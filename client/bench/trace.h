@@ -40,8 +40,8 @@ struct Trace {
 
 // Reads a text in the format of docs/operations.md ("Load"). Each line is an
 // arrival, with tabs between its fields. Lines are sorted by time, and lines of
-// equal times keep their order. Returns INVALID_ARGUMENT with the line and the
-// expected field if a line is wrong.
+// equal times keep their order. If a line is wrong, returns INVALID_ARGUMENT
+// with the number of the line and what was expected in this line.
 absl::StatusOr<Trace> ParseTrace(absl::string_view text);
 
 // Parses "high", "normal" or "low", or "-" for no priority. Returns
@@ -49,11 +49,13 @@ absl::StatusOr<Trace> ParseTrace(absl::string_view text);
 absl::Status ParsePriority(absl::string_view text,
                            v1::RequestOptions::Priority* priority);
 
-// Returns the class of a request whose line names none, for example
+// Returns the class name for a request that has no class name of its own. The
+// name is made of the request's method, model and priority, for example
 // "classify/m" or "detect high".
 std::string DefaultClassName(const TraceRequest& request);
 
-// Returns the text that ParseTrace() reads. Times are whole nanoseconds.
+// Returns the trace in the format that ParseTrace() reads. Times are written in
+// whole nanoseconds.
 std::string FormatTrace(const Trace& trace);
 
 }  // namespace sfmamba::client

@@ -7,10 +7,12 @@
 
 namespace sfmamba::client {
 
-// Decides when a closed loop may send again. A server that cannot be reached
-// answers UNAVAILABLE at once. A loop without pauses would then use all CPU
-// time and count mostly its own attempts. Each unavailable attempt after a
-// pause doubles the next pause.
+// Decides when a closed loop may send again after a request has failed with
+// UNAVAILABLE. If a server cannot be reached, requests fail at once. Without
+// pauses, the loop would use all CPU time, and most of the requests that it
+// counts would be such failures. If a request that is sent after a pause also
+// fails with UNAVAILABLE, the next pause is twice as long, up to kLongest. Any
+// other answer ends the pause.
 //
 // Does not read a clock. Not thread-safe.
 class UnavailablePause {
@@ -18,20 +20,22 @@ class UnavailablePause {
   static constexpr absl::Duration kFirst = absl::Milliseconds(5);
   static constexpr absl::Duration kLongest = absl::Milliseconds(500);
 
-  // Reports that an answer arrived at `now`. `sent` is when its request was
-  // sent.
+  // Reports that an answer arrived at `now`. `unavailable` is true if the
+  // answer's status is UNAVAILABLE. `sent` is when its request was sent.
   void Answered(bool unavailable, absl::Duration sent, absl::Duration now) {
     if (!unavailable) {
       *this = UnavailablePause();
       return;
     }
-    // Requests that were sent before this pause count as the same attempt.
+    // No request is sent during a pause, so this request was sent before the
+    // last pause. Requests that are in flight together often fail together.
+    // Only the first of these failures begins a pause.
     if (sent < until_) return;
     pause_ = std::clamp(2 * pause_, kFirst, kLongest);
     until_ = now + pause_;
   }
 
-  // Returns when the pause ends. Nothing may be sent before.
+  // Returns when the pause ends. No request may be sent earlier.
   absl::Duration until() const { return until_; }
 
  private:

@@ -23,9 +23,10 @@ using Evaluate = std::function<Evaluation(const PredictFlags& flags,
 
 // Evaluates the model `against` first, and then the model that `flags` name.
 // For each picture, `keep` converts the results of both models, and `compare`
-// receives the converted results. Returns the evaluation of the second model.
-// Its metrics begin with the metrics that `alike` returns. The model's own
-// metrics and the metrics of `against` follow.
+// receives the converted results. Returns the evaluation of the model that
+// `flags` name. Its metrics begin with the metrics that `alike` returns, which
+// compare both models. The model's own metrics and the metrics of `against`
+// follow.
 template <typename Kept, typename Result>
 Evaluation EvaluateBoth(
     const PredictFlags& flags, const std::string& against, size_t pictures,
@@ -118,7 +119,8 @@ Evaluation CompareSegmenters(const Dataset& dataset, const PredictFlags& flags,
                              const std::string& against,
                              const std::map<int, std::string>& labels,
                              const Console& console) {
-  // The result is smaller than the map that it encodes.
+  // The results of `against` stay in memory until the other model is evaluated.
+  // They are kept encoded because a decoded class map is larger.
   using Kept = v1::SegmentResult;
   Confusion pixels;
   return EvaluateBoth<Kept, v1::SegmentResult>(
@@ -146,7 +148,9 @@ Evaluation CompareDetectors(const Dataset& dataset, const PredictFlags& flags,
   return EvaluateBoth<Kept, v1::DetectResult>(
       flags, against, dataset.samples.size(),
       [&](const PredictFlags& one, const Observe<v1::DetectResult>& observe) {
-        found->clear();  // Keeps only the second model's results.
+        // `against` is evaluated first. In the end, `found` contains only the
+        // detections of the model that `flags` name.
+        found->clear();
         return EvaluateDetector(dataset, one, observe, found, console);
       },
       [](const v1::DetectResult& result) { return result; },

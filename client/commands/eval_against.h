@@ -13,14 +13,14 @@ namespace sfmamba::client {
 
 // These functions evaluate two models that have the same classes: the model
 // that `flags` name, and the model `against`. They return the evaluation of the
-// first model. Its metrics begin with metrics that compare the models' answers.
-// They end with the metrics of `against`, with the prefix "against_". A picture
-// fails if one of the models does not answer it. Everything else works like the
-// functions of evaluate.h.
+// model that `flags` name. Its metrics begin with metrics that compare the
+// answers of both models. They end with the metrics of `against`, whose names
+// get the prefix "against_". A picture fails if one of the models does not
+// answer it. Everything else works like the functions of evaluate.h.
 
 // The comparing metrics are same_first_class and logit_rms (see
-// LogitAgreement). If the dataset is labelled, top1_difference follows, which
-// is top1 of the first model minus top1 of `against`.
+// LogitAgreement). If the dataset is labelled, top1_difference follows. It is
+// top1 of the model that `flags` name minus top1 of `against`.
 Evaluation CompareClassifiers(const Dataset& dataset, const PredictFlags& flags,
                               const std::string& against,
                               const std::map<int, std::string>& labels,

@@ -8,8 +8,11 @@
 
 namespace sfmamba::client {
 
-// `sfmamba health`: returns exit code 0 if the server, or one of its services,
-// is SERVING. Otherwise returns 1. Health checks of containers expect this.
+// `sfmamba health`: asks whether the server is healthy. The flag --service
+// selects a service or model of the server to ask about. Returns exit code 0 if
+// the server, or the selected service or model, is SERVING. Otherwise returns
+// 1, or 2 if the arguments are wrong. Health checks of containers, for example
+// in Docker, expect 0 or 1.
 int RunHealth(const std::vector<std::string>& arguments,
               const Console& console);
 

@@ -23,12 +23,12 @@ class PictureSource {
 
   // Waits for the next name. Returns false if there are no more.
   virtual bool Next(std::string* file) = 0;
-  // Ends a Next() that waits for new files. It then returns false. Any thread
-  // may call this.
+  // If a Next() is waiting for new files, Stop() makes it return false. Any
+  // thread may call Stop().
   virtual void Stop() {}
 };
 
-// The names are the lines of a stream.
+// The names are the lines of a stream. Empty lines are ignored.
 class ListedPictures final : public PictureSource {
  public:
   explicit ListedPictures(std::istream* lines) : lines_(*lines) {}
@@ -40,9 +40,10 @@ class ListedPictures final : public PictureSource {
 
 // The names of the pictures in a folder, ordered by path. IsPictureFile()
 // decides what a picture is. If `recursive` is true, subfolders are included,
-// except hidden ones. If `watch` is not zero, new pictures follow until none
-// has appeared for this time. A new file is complete, and thus returned, if its
-// size and modification time do not change between two scans of the folder.
+// except hidden ones. If `watch` is not zero, Next() then waits for new
+// pictures. It returns false if no new picture is complete after the time
+// `watch`. A new file is complete if its size and modification time have not
+// changed between two scans of the folder.
 class FolderPictures final : public PictureSource {
  public:
   FolderPictures(std::string folder, absl::Duration watch,
@@ -73,9 +74,10 @@ class FolderPictures final : public PictureSource {
   const bool recursive_;
   std::atomic<bool> stopped_{false};
   bool first_ = true;
-  // All complete files, pictures or not.
+  // All complete files that were found, including files that are not pictures.
   std::set<std::string> taken_;
-  std::map<std::string, Look> seen_;  // Incomplete files of the last scan.
+  // The files that were not yet complete at the last scan.
+  std::map<std::string, Look> seen_;
   std::deque<std::string> next_;
 };
 

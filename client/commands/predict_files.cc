@@ -30,7 +30,8 @@ double ToMilliseconds(const google::protobuf::Duration& duration) {
   return absl::ToDoubleMilliseconds(base::FromProto(duration));
 }
 
-// Returns the table's row for an answer without rows.
+// Returns the row that the table shows for a file in which the model found
+// nothing, for example no object. It contains the text `table.nothing_found`.
 std::vector<std::string> NothingFoundRow(const VerbTable& table,
                                          const std::string& file) {
   std::vector<std::string> row = {file};
@@ -120,8 +121,8 @@ std::string AsJson(const std::vector<FileOutcome>& outcomes, bool timing) {
   return absl::StrCat(json.EndArray().text(), "\n");
 }
 
-// Returns what went wrong with a file, with the file's name, or "" if nothing
-// did.
+// Returns the error of a file, with the file's name. Returns "" if there was no
+// error.
 std::string ErrorOf(const FileOutcome& outcome) {
   if (!outcome.sent) return std::string(outcome.status.message());
   if (!outcome.status.ok()) {
@@ -132,8 +133,9 @@ std::string ErrorOf(const FileOutcome& outcome) {
                       "': ", outcome.drawing.status().message());
 }
 
-// Malformed answers and errors of the server give kExitRpcError. A picture that
-// cannot be read or written gives kExitUsage, which has priority.
+// Returns kExitUsage if a picture could not be read or written. Otherwise
+// returns kExitRpcError if an answer was malformed or the server returned an
+// error.
 int ExitCodeOf(const std::vector<FileOutcome>& outcomes) {
   int code = kExitOk;
   for (const FileOutcome& outcome : outcomes) {

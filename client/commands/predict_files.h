@@ -44,8 +44,8 @@ using Rows = std::vector<std::vector<std::string>>;
 // is not included here.
 struct VerbTable {
   std::vector<std::string> headings;
-  int message_column = 0;     // The column of `nothing_found`.
-  std::string nothing_found;  // Text for an answer without rows.
+  int message_column = 0;     // The column that shows `nothing_found`.
+  std::string nothing_found;  // Shown if VerbActions::rows returns no rows.
 };
 
 // The actions of a verb on a file and its result.
@@ -55,10 +55,12 @@ struct VerbActions {
   // Returns an error if the result is malformed. If this function is null,
   // results are not checked.
   std::function<absl::Status(const Result&)> check;
+  // Returns the rows of the table (see VerbTable) for this result.
   std::function<Rows(const Result&)> rows;
   // Writes members of the file's JSON object.
   std::function<void(const Result&, JsonWriter*)> write_json;
-  // Optional. Draws the result of file i and returns the drawing's path, or "".
+  // Optional. Draws the result of file i and returns the drawing's path.
+  // Returns "" if it draws nothing.
   std::function<absl::StatusOr<std::string>(size_t i, const std::string& file,
                                             const Result&)>
       annotate;

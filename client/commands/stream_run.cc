@@ -72,7 +72,8 @@ int StreamRun::Run() {
 // ---- Reading pictures ----
 
 void StreamRun::ReadAll() {
-  // Reads ahead as many pictures as may be in flight.
+  // The maximum number of pictures in memory. The server works on up to
+  // max_in_flight pictures. The same number of pictures is read in advance.
   const size_t most = 2 * std::max(1, options_.config.max_in_flight());
   const auto has_room = [this, most]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return stopped_ || open_.size() < most;
@@ -160,8 +161,8 @@ bool StreamRun::Asks() const {
 }
 
 void StreamRun::EndIfNothingComes(PredictStream* stream) {
-  // The server may let an image wait in its queue until the deadline. Another 5
-  // s leave time for the answer.
+  // The server may let an image wait in its queue until the deadline. The
+  // additional 5 s are for the answer to arrive.
   const absl::Duration most = options_.deadline + absl::Seconds(5);
   const auto is_over = [this]()
                            ABSL_NO_THREAD_SAFETY_ANALYSIS { return over_; };
@@ -221,9 +222,12 @@ absl::Status StreamRun::WhatFailed(const absl::Status& status) {
   if (open_.empty()) return absl::OkStatus();
   if (!refusal_.ok()) return refusal_;
   if (!status.ok()) return status;
-  // The call did not fail if all sent pictures are answered. A draining server
-  // ends the call after these answers. A server also ends a call if no picture
-  // has arrived for a long time.
+  // The server has ended the call with OK, but some pictures have no answer. If
+  // these pictures were not sent yet, the next call may send them at once. For
+  // example, the server ends a call when it drains, or when no picture has
+  // arrived for a long time. If the server neither answered a picture nor said
+  // that it drains, the call counts as failed. Otherwise, such calls could
+  // follow each other without a pause.
   if (!Asks() && (answered_ || !takes_requests_)) return absl::OkStatus();
   return absl::UnavailableError("the server has ended the stream");
 }

@@ -15,7 +15,8 @@ absl::StatusOr<v1::Model> ModelOfTask(v1::Model::Task task,
   const absl::StatusOr<std::vector<v1::Model>> models =
       client->ListModels(timeout);
   if (!models.ok()) return models.status();
-  // The names have no versions.
+  // These are names of models without "/versions/...". So several versions of a
+  // model count as one model.
   std::set<std::string> names, defaults;
   for (const v1::Model& model : *models) {
     if (model.task() != task) continue;

@@ -60,7 +60,8 @@ absl::StatusOr<std::vector<std::unique_ptr<VisionClient>>> Connect(
     const BenchFlags& flags) {
   VisionClientOptions options = flags.common.client;
   options.share_connections = false;
-  // Without retries, client and server count the same requests.
+  // By default, bench does not retry, unlike other commands. So client and
+  // server count the same requests.
   options.retry = flags.retry;
   std::vector<std::unique_ptr<VisionClient>> clients;
   for (int i = 0; i < flags.channels; ++i) {

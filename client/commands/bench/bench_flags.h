@@ -52,10 +52,12 @@ struct BenchFlags {
 
   LoadOptions ToLoadOptions() const;
 
-  // Returns the trace that the flags describe, for the case that they do not
-  // name a trace file. It has a request for each file. A request contains
-  // `images` pictures, beginning with its own file. For an open loop, the trace
-  // also says when requests arrive.
+  // Returns the trace that the flags describe if they do not name a trace file.
+  // The trace has one request for each file. A request contains `images`
+  // pictures: its own file, and then the files that follow it in `files`. After
+  // the last file, the first file follows. If `tensor` is set, the trace has
+  // one request with `images` tensors. For an open loop, the trace also
+  // contains the times at which requests are sent.
   Trace MakeTrace(const std::vector<std::string>& files) const;
 };
 

@@ -21,21 +21,23 @@ namespace sfmamba::client {
 using TracePictures =
     std::map<std::tuple<std::string, std::string, std::string>, v1::Image>;
 
-// Adds the files of the trace. Relative names are relative to `folder`, unless
+// Reads the picture files that the trace names, and adds them to `pictures`. A
+// relative name is relative to `folder`, or to the working directory if
 // `folder` is empty. If a file cannot be read, returns NOT_FOUND with its name.
 absl::Status ReadPictures(const Trace& trace, const std::string& folder,
                           TracePictures* pictures);
 
-// Resizes the files' pictures for the models of their requests. Returns the
-// errors of the server and of ResizeFor(). The error of a picture contains its
-// file's name.
+// Replaces each picture with a picture that is resized for the model of its
+// request. `pictures` must contain only pictures from files. Returns the first
+// error of the server or of ResizeFor(). The message of an error of ResizeFor()
+// gets the file's name.
 absl::Status ResizePictures(absl::Duration timeout, VisionClient* client,
                             TracePictures* pictures);
 
-// Adds the tensors of the trace, with random values. Equal seeds give equal
-// values. The server tells the tensors' size. Returns FAILED_PRECONDITION if a
-// request names no model, and the server has several models for it but no
-// default.
+// Adds the tensors of the trace to `pictures`, with random values. Equal seeds
+// give equal values. A tensor has an input size of its model, which the server
+// is asked for. `timeout` applies to each call of the server. If a request
+// names no model and ModelOfTask() finds none, returns FAILED_PRECONDITION.
 absl::Status MakeTensors(const Trace& trace, uint64_t seed,
                          absl::Duration timeout, VisionClient* client,
                          TracePictures* pictures);
