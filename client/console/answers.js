@@ -13,8 +13,9 @@ const labelOf = (entry) => entry.label || `class ${entry.classId ?? 0}`;
 
 const counted = (count, one, many) => `${count} ${count === 1 ? one : many}`;
 
-// Returns the layer that View draws for a heat map's PNG. It is red, and opaque where the
-// value is 255.
+// Returns the layer that View draws for a heat map's PNG. Value 0 is fully transparent. The
+// colour changes from yellow to red, and the opacity grows to 70 %, as the value grows to
+// 255. Returns null if there is no PNG.
 export async function heatLayer(map) {
   if (!map?.png) return null;
   const png = await createImageBitmap(new Blob([Uint8Array.from(atob(map.png), (c) => c.charCodeAt(0))]));
@@ -31,7 +32,8 @@ export async function heatLayer(map) {
   return {layer, size: {width: png.width, height: png.height}};
 }
 
-// Returns the table of a ClassifyResult. `heat` is its heat map's layer, or null.
+// Returns {said, table} for a ClassifyResult (see RENDER). `heat` is the layer of the
+// result's heat map, or null. Draws it on `view`.
 function renderScores(result, {view, heat}) {
   if (heat) view.setOverlay(heat);
   const categories = result.categories ?? [];
@@ -49,8 +51,8 @@ function renderScores(result, {view, heat}) {
     table: make('div', {}, make('p', {class: 'verdict'}, best), table)};
 }
 
-// Returns the table of a DetectResult's objects with scores above `threshold`. Draws the
-// objects whose class is not in `hidden` on `view`.
+// Returns {said, table, legend} for the objects of a DetectResult whose scores are above
+// `threshold` (see RENDER). Draws these objects on `view`, without the classes in `hidden`.
 function renderObjects(result, {view, threshold, hidden}) {
   const detections = result.detections ?? [];
   const colors = colorsOf(detections.map((detection) => detection.classId ?? 0));
@@ -123,7 +125,8 @@ function toggle(button, index, view) {
   view.setFocus(on ? index : -1);
 }
 
-// Draws the class map of a SegmentResult on `view`. Returns its legend.
+// Draws the class map of a SegmentResult on `view`, without the classes in `hidden`.
+// Returns {said, table, legend} (see RENDER).
 function renderMap(result, {view, hidden}) {
   const areas = new Map((result.areas ?? []).map((area) => [area.classId ?? 0, area]));
   const classes = (result.rle?.classes ?? []).map((entry) => ({...entry,
@@ -152,12 +155,14 @@ function renderMap(result, {view, hidden}) {
 }
 
 // For each task, the function that draws a result on `view` and returns {said, table,
-// legend}.
+// legend}. `said` is a short summary for the status line and for screen readers, for
+// example "3 objects". `legend` has the entries for renderLegend(), and is absent for
+// classifiers.
 export const RENDER = {CLASSIFICATION: renderScores, DETECTION: renderObjects,
   SEGMENTATION: renderMap};
 
-// Returns buttons that hide and show classes. They call `changed` with the class's
-// number.
+// Returns a button for each class. A click calls `changed` with the number of the class,
+// which the caller then hides or shows.
 export function renderLegend(entries, hidden, changed) {
   return entries.map((entry) => make('button', {type: 'button', class: 'chip',
     'aria-pressed': String(!hidden.has(entry.classId)), 'data-class': entry.classId,
@@ -165,8 +170,9 @@ export function renderLegend(entries, hidden, changed) {
   swatch(entry.color), entry.label, make('span', {class: 'muted'}, entry.detail)));
 }
 
-// Returns a request's time by stage. `timing` has the server's times. `elapsed` is the
-// page's time in seconds.
+// Returns an element that shows how long each stage of a request took. `timing` contains
+// the times that the server measured. `elapsed` is the time in seconds that the page measured
+// from sending the request to receiving the complete answer.
 export function renderTiming(timing, elapsed) {
   const value = (name) => parseFloat(timing[name] ?? '0') || 0;
   const parts = STAGES.map((name) => ({name, time: value(name)}));

@@ -4,22 +4,25 @@ import {mediaType, parseName, runUrl} from './api.js';
 import {make} from './dom.js';
 import {token} from './token.js';
 
-// Returns the parameters of tiles. The boxes of one object are merged to a box that
-// encloses them. `side` is in pixels, or "auto" if the server chooses.
+// Returns the request parameters that let the server cut a picture into square tiles. They
+// also ask it to merge the boxes of one object, which come from several tiles, into one
+// box that encloses them. `side` is the width of a tile in pixels, or "auto" to let the
+// server choose the size.
 export function tileParameters(side) {
   const size = side === 'auto' ? {} : {'tiles.width': side, 'tiles.height': side};
   return {...size, 'tiles.merge': 'GREEDY_NMM', 'tiles.match': 'IOS'};
 }
 
-// Returns any text as one word of a POSIX shell.
+// Quotes the text, if necessary, so that a POSIX shell reads it as one word.
 export function shellQuote(text) {
   return /^[\w./:=@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-// Returns a string literal of Python. JSON's literals are valid in Python.
+// Returns the text as a string literal of Python. JSON's string literals are also valid in
+// Python.
 const pythonQuote = (text) => JSON.stringify(text);
 
-// Returns a file's name so that no program treats it as an option.
+// Puts "./" before a file name that a program could take for an option.
 const fileName = (name) => /^[-@]/.test(name) ? `./${name}` : name;
 
 // By default, the gRPC port is the port after this page's port.
@@ -27,8 +30,8 @@ function grpcAddress(location) {
   return `${location.hostname}:${location.port ? Number(location.port) + 1 : 8001}`;
 }
 
-// Returns the parts of commands that give access to this server: TLS, and the name of a
-// variable with the token. The token itself is not shown.
+// Returns the parts of the commands that depend on TLS and on the token. The
+// commands contain the name of an environment variable instead of the token itself.
 function accessFor(location) {
   const [tls, locked] = [location.protocol === 'https:', Boolean(token())];
   return {
@@ -39,8 +42,9 @@ function accessFor(location) {
   };
 }
 
-// Returns the commands for `asked`, which is {target, picture, name, sample, options}.
-// The commands use the options topK, heatMap, scoreThreshold, tiles and crops.
+// Returns the commands that send the request `asked` again, as pairs of a title and a text.
+// `asked` is {target, picture, name, sample, options}. `options` may contain topK, heatMap,
+// scoreThreshold, tiles and crops.
 export function commandsFor(asked, base, location) {
   const {target, picture, sample, options} = asked;
   const {id, version} = parseName(target.name);
@@ -99,7 +103,8 @@ export function commandsFor(asked, base, location) {
   ];
 }
 
-// Returns each command with a button that copies it. `copied` is called with a message.
+// Returns an element for each command, with a button that copies the command. After the
+// copy, the button calls `copied` with a message for the user.
 export function renderCommands(commands, copied) {
   return commands.map(([name, text]) => {
     const code = make('pre', {tabindex: 0, 'aria-label': `${name} command`}, make('code', {}, text));

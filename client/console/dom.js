@@ -45,7 +45,9 @@ export function seconds(value) {
   return `${value.toFixed(value < 10 ? 2 : 0)} s`;
 }
 
-// Returns for example "25–50 ms", or one value if both are equal. Values have two digits.
+// Returns the range {from, to} as text, for example "25–50 ms". Both values are rounded to
+// two significant digits. If they are then equal, returns one value, for example "25 ms".
+// If `to` is infinite, returns for example "over 10 s".
 export function secondsRange(range) {
   const last = range.to === Infinity ? range.from : range.to;
   const [unit, factor] = last < 0.001 ? ['µs', 1e6] : last < 1 ? ['ms', 1e3] : ['s', 1];

@@ -6,11 +6,13 @@ const CODES = ['OK', 'CANCELLED', 'UNKNOWN', 'INVALID_ARGUMENT', 'DEADLINE_EXCEE
   'ALREADY_EXISTS', 'PERMISSION_DENIED', 'RESOURCE_EXHAUSTED', 'FAILED_PRECONDITION', 'ABORTED',
   'OUT_OF_RANGE', 'UNIMPLEMENTED', 'INTERNAL', 'UNAVAILABLE', 'DATA_LOSS', 'UNAUTHENTICATED'];
 
-// A later attempt may succeed after errors with these codes, even if the server does not
-// say when.
+// After an error with one of these codes, the same request may succeed later. This also
+// holds if the server does not say when to retry.
 const PASSING = ['UNKNOWN', 'DEADLINE_EXCEEDED', 'ABORTED', 'INTERNAL', 'UNAVAILABLE'];
 
-// Advice for errors with these reasons. If no reason matches, the code is used.
+// Each row has a text that advises the user, and the names of the errors for which the text
+// is shown. A name is an error's reason or its status code. The page looks for the reason
+// first, and for the code only if no row has the reason.
 const ADVICE = [
   ['Choose a JPEG, PNG or WebP picture.', 'IMAGE_FORMAT_UNSUPPORTED'],
   ['This picture is damaged: choose another.', 'IMAGE_DECODE_FAILED'],
@@ -33,7 +35,7 @@ export class CallError extends Error {
     super(status.message || 'no message');
     this.code = CODES[status.code] ?? `code ${status.code}`;
     this.http = http;
-    this.retryDelay = retryAfter;  // Seconds. null: unknown.
+    this.retryDelay = retryAfter;  // In seconds, or null if unknown.
     this.fields = [];
     for (const detail of Array.isArray(status.details) ? status.details : []) {
       const type = String(detail['@type']).split('.').pop();
@@ -46,14 +48,17 @@ export class CallError extends Error {
   }
 }
 
-// Returns the text without the prefix that names the only picture.
+// Returns the text without a prefix such as "images[0]: " or "images[0].encoded: ". The
+// page sends only one picture, so this prefix tells the user nothing.
 const bare = (text) => text.replace(/^images\[0\](\.\w+)?: /, '');
 
-// Capitalises the first word, unless it is a name, such as a model's or a field's.
+// Makes the text a sentence. Capitalises the first word and adds a full stop if the text
+// has no end mark. A first word with other characters than lower-case letters is not
+// changed, because it may be the name of a model or of a field.
 const sentence = (text) => text.replace(/^[a-z](?=[a-z]*(\s|$))/, (c) => c.toUpperCase()) +
     (/[.!?]$/.test(text) ? '' : '.');
 
-// Makes a button that is disabled for the time that the error says.
+// Makes a button that calls `retry`. It is disabled until the error's `retryDelay` is over.
 function retryButton(error, retry) {
   const button = make('button', {type: 'button', onclick: retry});
   let left = Math.ceil(error.retryDelay ?? 0);
@@ -66,8 +71,9 @@ function retryButton(error, retry) {
   return button;
 }
 
-// Shows the advice, then the reasons, without repetitions. If another attempt may help, a
-// button calls `retry`.
+// Returns an element that shows the advice, the error's message, and the wrong fields of the
+// request. It leaves out fields whose description is already in the message. If another
+// attempt may succeed, the element has a button that calls `retry`.
 export function renderError(error, retry) {
   const isNew = ({description = ''}) => !error.message.includes(bare(description));
   const fields = error.fields.filter(isNew);

@@ -8,8 +8,8 @@ import {token} from './token.js';
 
 const PERIOD = 1000;  // In milliseconds.
 const LIST_EVERY = 5;  // The list of models is read once per this many readings.
-const SPAN = 30;  // Latencies cover this many seconds.
-const RATE_SPAN = 5;
+const SPAN = 30;  // Latencies and batch sizes are computed over this many seconds.
+const RATE_SPAN = 5;  // Rates are computed over this many seconds.
 const POINTS = 60;  // The points of a sparkline.
 
 const plain = (value) => value.toFixed(value < 10 && value % 1 ? 1 : 0);
@@ -101,7 +101,8 @@ class Panel {
     ].filter(Boolean).join(' · ');
   }
 
-  // A model is shown as one row if it had no image in the time span and none is waiting.
+  // A model is shown as one row if it has processed no image in the last SPAN seconds and no
+  // image is waiting.
   update(history, wanted) {
     this.element.classList.toggle('idle', Boolean(wanted.model) &&
         !history.growth('items_total', wanted) && !total(history.latest, 'queue_items', wanted));
@@ -110,7 +111,7 @@ class Panel {
 }
 
 export class LiveView {
-  // Calls `onModels` with the list of models each time after it was read.
+  // Each time the list of models has been read, calls `onModels` with the list.
   constructor(onModels) {
     this.onModels = onModels;
     this.history = new History(SPAN);
@@ -150,8 +151,9 @@ export class LiveView {
     } catch (error) {
       const refused = ['UNAUTHENTICATED', 'PERMISSION_DENIED'].includes(error.code);
       say('connection', `${refused ? 'Refused' : 'No connection'}: ${error.message}`);
-      this.readings = 0;  // When the server is back, the list is read first.
-      // If the server refuses the token, this waits for another token: wake().
+      this.readings = 0;  // The next call of read() also reads the list of models.
+      // If the server refuses the current token, no timer starts the next reading. The page
+      // calls wake() when the user enters another token.
       resting = refused && used === token();
     }
     byId('connection').dataset.state = this.readings ? 'connected' : 'lost';

@@ -9,14 +9,18 @@ import {CallError, renderError} from './errors.js';
 import {LiveView} from './live.js';
 import {View} from './view.js';
 
-const LOWEST_SCORE = 0.05;  // The request asks for these scores. The slider filters them.
+// The request asks for all objects with higher scores than this. The slider for the score
+// then hides and shows them without another request.
+const LOWEST_SCORE = 0.05;
 // At least this many pixels of the answer's height must be visible.
 const ANSWER_SEEN = 160;
 
 const view = new View(byId('view'), byId('drop'));
 let models = [];
 let picture = null;    // {blob, name, sample}
-let shown = 0;         // Counts pictures, so that a picture that loads late is not shown.
+// Counts the chosen pictures. A picture is not shown if another one was chosen while it was
+// loading.
+let shown = 0;
 let running = null;    // The AbortController of the running request.
 let answered = null;   // {asked, result, measured}
 let hidden = new Set();  // The numbers of classes that the user has hidden in the legend.
@@ -27,8 +31,8 @@ async function choose(blob, name, sample = null) {
   const turn = ++shown;
   picture = {blob, name: name || 'picture', sample};
   forget();
-  // The picture is rotated as its EXIF orientation says. It is null if the browser cannot
-  // show it.
+  // The browser rotates the picture as its EXIF orientation says. `loaded` is null if the
+  // browser cannot show the picture.
   const loaded = await createImageBitmap(blob).catch(() => null);
   if (turn !== shown) return;
   byId('empty').hidden = loaded !== null;
@@ -40,8 +44,9 @@ async function choose(blob, name, sample = null) {
   start();
 }
 
-// `tasks` are the tasks of the sample. If the selected model has another task, selects a
-// model for the first one.
+// Loads the sample picture `name` and runs a model on it. `tasks` are the tasks for which the
+// picture is a good example. If the selected model's task is not one of them, selects a
+// model for the first of these tasks.
 async function chooseSample(name, tasks) {
   if (!tasks.includes(selected()?.task)) {
     const model = modelFor(tasks[0]);
@@ -66,7 +71,9 @@ function takeFiles(files) {
 
 const selected = () => models.find((model) => model.name === byId('model').value);
 
-// Returns the model for a task if the user has not chosen one.
+// Returns the model that the page selects for a task on its own. This is the task's default
+// model if it is READY, or else the first READY model. Returns undefined if no model of the
+// task is READY.
 function modelFor(task) {
   const ready = models.filter((model) => model.task === task && model.state === 'READY');
   return ready.find((model) => model.defaultForTask) ?? ready[0];
@@ -171,7 +178,8 @@ function setBusy(busy) {
   document.body.classList.toggle('busy', busy);
 }
 
-// Scrolls to the answer. If there is room for both, the picture is visible too.
+// Scrolls to the answer unless it is already visible. If the window has room for both, the
+// picture is then visible too.
 function reveal() {
   const {top} = byId('result').getBoundingClientRect();
   const seen = top + Math.min(ANSWER_SEEN, byId('result').offsetHeight);

@@ -4,7 +4,7 @@ const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)/;
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 const ESCAPES = {n: '\n', '"': '"', '\\': '\\'};
 
-const MANY = 20;  // With fewer values, a quantile is not interpolated.
+const MANY = 20;  // A quantile of fewer observed values is not interpolated.
 
 const number = (text) => text === '+Inf' ? Infinity : text === '-Inf' ? -Infinity : Number(text);
 
@@ -65,7 +65,8 @@ export class History {
     return first && first !== newest ? {first, newest} : null;
   }
 
-  // Returns how much the metric has grown in the last `span` seconds.
+  // Returns how much the metric has grown in the last `span` seconds. Returns null if there
+  // are fewer than two readings, or if the newest reading does not contain the metric.
   growth(name, wanted, span = this.span) {
     const window = this.window(span);
     if (!window) return null;
@@ -79,9 +80,12 @@ export class History {
     return growth === null ? null : growth / (window.newest.time - window.first.time);
   }
 
-  // Returns the range {from, to} of a histogram's quantile. A single value gives this
-  // value, few values give their bucket, and many give an estimate inside the bucket,
-  // like Prometheus. Returns null if there are no values.
+  // Returns a range {from, to} that contains the quantile q of the values that a histogram
+  // has counted in the last `span` seconds. If there was one value, `from` and `to` are this
+  // value, which is the growth of the histogram's sum. If there were fewer than MANY values,
+  // or the quantile's bucket has no upper bound, `from` and `to` are the bounds of the
+  // bucket. Otherwise both are an estimate, which is interpolated inside the bucket like
+  // histogram_quantile() of Prometheus. Returns null if there was no value.
   quantile(q, name, wanted) {
     const bounds = new Set((this.latest?.get(`${name}_bucket`) ?? []).map(({labels}) => labels.le));
     const buckets = [...bounds].map((le) => ({bound: number(le),

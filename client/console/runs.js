@@ -18,7 +18,7 @@ export function decodeRuns({height = 0, width = 0, counts = ''}) {
       shift += 5;
     } while (bits & 32);
     if (bits & 16 && shift < 32) value |= -1 << shift;
-    // After the third, numbers are differences.
+    // From the fourth run on, the text has the difference from the run two places before.
     if (runs.length > 2) value += runs[runs.length - 2];
     if (value < 0) throw new Error('a mask has a negative run');
     runs.push(value);
@@ -35,8 +35,8 @@ const COLORS = [[18, 165, 160], [242, 142, 43], [139, 92, 246], [225, 87, 89], [
   [59, 130, 246], [236, 72, 153], [234, 179, 8], [6, 182, 212], [161, 98, 7], [22, 163, 74],
   [217, 140, 200]];
 
-// Returns a colour [red, green, blue] for each class of an answer. The first twelve
-// differ.
+// Returns a map from each class of an answer to its colour [red, green, blue]. The first
+// twelve classes have different colours.
 export function colorsOf(classIds) {
   return new Map([...new Set(classIds)].map((id, i) => [id, COLORS[i % COLORS.length]]));
 }
@@ -58,7 +58,8 @@ export class Layer {
     this.width = Math.max(1, Math.round(width * scale));
     this.height = Math.max(1, Math.round(height * scale));
     this.indices = new Uint16Array(this.width * this.height);  // 0 means no mask.
-    this.columns = new Int32Array(width).fill(-1);  // Where a column is drawn, or -1.
+    // For each column of the picture, the layer's column that shows it, or -1 if none does.
+    this.columns = new Int32Array(width).fill(-1);
     for (let x = 0; x < this.width; ++x) {
       this.columns[Math.floor((x + 0.5) * width / this.width)] = x;
     }

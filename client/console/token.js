@@ -4,24 +4,25 @@
 const KEY = 'token';
 const VISIBLE = /^[\x21-\x7e]+$/;  // The characters that an HTTP header may contain.
 
-// If the browser cannot store the token, it is lost when the page reloads.
+// The current token, or ''. If the browser cannot store it, it is lost when the page reloads.
 let memory = '';
 try {
   memory = sessionStorage.getItem(KEY) ?? '';
 } catch {
-  // No token is stored.
+  // The browser does not allow access to the storage. The page starts without a token.
 }
 
 export const token = () => memory;
 
-// Returns false and changes nothing if a header cannot contain the text.
+// Sets the token and returns true. An empty text removes the token. If an HTTP header
+// cannot contain the text, returns false and changes nothing.
 export function setToken(text) {
   if (text && !VISIBLE.test(text)) return false;
   memory = text;
   try {
     text ? sessionStorage.setItem(KEY, text) : sessionStorage.removeItem(KEY);
   } catch {
-    // The token is not stored.
+    // The browser does not allow access to the storage. The token stays only in `memory`.
   }
   return true;
 }
