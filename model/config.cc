@@ -426,7 +426,8 @@ absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant,
   config->backbone.output_norms = true;
   config->resize = Resize::kKeepRatio;
   config->crop_pct = 1;
-  // Pictures of any size are accepted. Layers are optimized for this size.
+  // A dense model accepts pictures of any size. Layers choose their algorithms
+  // for inputs whose sides are image_size.
   config->image_size = config->Padded(config->short_side);
   return config;
 }

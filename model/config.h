@@ -82,21 +82,24 @@ struct EfficientVimConfig {
 // blocks. Validate() checks that the values are consistent.
 struct BackboneConfig {
   Architecture architecture = Architecture::kHybrid;
-  // An EfficientNet-Lite0 replaces the stages before first_stage(). The fields
-  // of these stages and `in_dim` are then ignored. `dim` must match the stem's
-  // channels. It must be 28 if the stem ends with 112 channels, the width of
-  // stage 3. It must be 24 if the stem ends with 192 channels, the width of
-  // stage 4.
+  // If the stem is an EfficientNet-Lite0, it replaces the stages before
+  // first_stage(). The fields of these stages and `in_dim` are then ignored.
+  // The stem's last map must have as many channels as the first stage after
+  // it. kEfficientNetLite0 ends with 112 channels, and the third stage follows.
+  // This stage has 4 * dim channels, so `dim` must be 28.
+  // kEfficientNetLite0Stride32 ends with 192 channels, and the last stage
+  // follows. This stage has 8 * dim channels, so `dim` must be 24.
   Stem stem = Stem::kConvolutions;
-  int dim = 80;     // Channels of stage 1; each stage doubles them.
+  int dim = 80;     // Channels of the first stage; each stage doubles them.
   int in_dim = 32;  // Channels after the stem's first convolution.
   std::array<int, 4> depths = {1, 3, 8, 4};      // Blocks in each stage.
-  std::array<int, 4> num_heads = {2, 4, 8, 16};  // Ignored in stages 1 and 2.
-  // The side of the windows in stages 3 and 4, in tokens.
+  std::array<int, 4> num_heads = {2, 4, 8, 16};  // The first two are ignored.
+  // The side of the windows in the last two stages, in tokens.
   std::array<int, 2> windows = {14, 7};
   WindowMode window_mode = WindowMode::kFixed;
   // The side, in tokens, of the sub-windows to which attention is limited in
-  // stages 3 and 4 (the "club" models). 0 means that attention is not limited.
+  // the last two stages. The "club" models use this. 0 means that attention is
+  // not limited.
   std::array<int, 2> attention_windows = {0, 0};
   bool layer_scale = false;
   bool attention = true;  // If false, every block is a Mamba block.
@@ -127,14 +130,16 @@ struct BackboneConfig {
   int width(int stage) const;
   // Returns the channels of the last feature map.
   int feature_width() const;
-  // Returns the number of Mamba blocks in stage `stage` (2 or 3). They come
-  // first. The other blocks of the stage are attention blocks.
+  // Returns the number of Mamba blocks in stage `stage` (2 or 3). The stage
+  // begins with these blocks. All other blocks of the stage are attention
+  // blocks.
   int mamba_blocks(int stage) const;
 };
 
-// Additional layers between a classifier's last map and its classes. A 1x1
-// convolution to `channels` and a 1x1 convolution to `features` are followed by
-// a BatchNorm and ReLU6. If both fields are 0, there are no such layers.
+// Additional layers between a classifier's last map and its classes. They are a
+// 1x1 convolution to `channels` channels, a 1x1 convolution to `features`
+// channels, a BatchNorm and ReLU6, in this order. If both fields are 0, there
+// are no such layers.
 struct ClassifierConfig {
   int channels = 0;
   int features = 0;
@@ -153,8 +158,9 @@ struct ModelConfig {
   int image_size = 224;  // The side of the square input in pixels.
   double crop_pct = 1.0;
   Resize resize = Resize::kCenterCrop;
-  // For kKeepRatio only. These limit the shorter and the longer side after the
-  // resize, in pixels. After normalisation, inputs are padded with zeros to
+  // The next three fields are for kKeepRatio only. short_side and long_side are
+  // the maximum of the shorter and of the longer side after the resize, in
+  // pixels. After normalisation, the sides of inputs are padded with zeros to
   // multiples of pad_multiple pixels.
   int short_side = 800, long_side = 1333;
   int pad_multiple = 1;
@@ -194,9 +200,9 @@ struct ModelConfig {
 absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant);
 
 // Returns the configuration of a variant for a task. For detection (COCO) and
-// segmentation (ADE20K), it has the paper's input sizes, padding, windows and
-// classes. Returns UNIMPLEMENTED for these two tasks with Vim, MambaOut and
-// EfficientViM.
+// segmentation (ADE20K), the configuration has the paper's input sizes,
+// padding, windows and number of classes. For these two tasks, returns
+// UNIMPLEMENTED if the variant is a Vim, a MambaOut or an EfficientViM.
 absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant,
                                           VisionTask task);
 

@@ -69,7 +69,8 @@ absl::Status CheckDepth(const BackboneConfig& config, int stage) {
                     1, 1 << 8);
 }
 
-// Checks the fields that only stages 3 and 4 have; `stage` is 2 or 3.
+// Checks the fields of a token stage, one of the last two stages. `stage`
+// counts from 0, so it is 2 or 3.
 absl::Status CheckTokenStage(const BackboneConfig& config, int stage) {
   const int width = config.width(stage);
   const int heads = config.num_heads[stage];
@@ -95,9 +96,10 @@ absl::Status CheckTokenStage(const BackboneConfig& config, int stage) {
                absl::StrCat("a divisor of the window ", window));
 }
 
-// Checks the layers before the token stages. EfficientNet-Lite0 ends with 112
-// or 192 channels. 112 must be the width of stage 3, 4 * dim. 192 must be the
-// width of stage 4, 8 * dim.
+// Checks the layers before the token stages. An EfficientNet-Lite0 must end
+// with as many channels as the stage after it. kEfficientNetLite0 ends with 112
+// channels, and the third stage has 4 * dim. kEfficientNetLite0Stride32 ends
+// with 192 channels, and the last stage has 8 * dim.
 absl::Status CheckStem(const BackboneConfig& config) {
   if (config.stem == Stem::kEfficientNetLite0) {
     return Check(config.dim == 28, "dim", config.dim,
@@ -125,8 +127,9 @@ absl::Status CheckHybrid(const BackboneConfig& config) {
             "NONE without Mamba blocks"),
       Check(config.mamba || config.scan == ScanMode::kUni, "scan", "another",
             "UNI without Mamba blocks"),
-      // The auxiliary tokens carry what a forward scan has seen back to the
-      // beginning of the sequence. The paper defines them only for this scan.
+      // In a forward scan, a token gets no information from later tokens. The
+      // auxiliary tokens bring information from the end of the sequence to its
+      // beginning. The paper defines them only for forward scans (kUni).
       Check(config.scan == ScanMode::kUni || config.tokens == Tokens::kNone,
             "tokens", tokens, "NONE with a scan other than UNI"),
   });

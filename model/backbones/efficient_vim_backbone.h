@@ -16,11 +16,14 @@
 
 namespace sfmamba::backbones {
 
-// The mixer of EfficientViM. It sums up the pixels of an image to n hidden
-// states, and then mixes the states back into each pixel. Source: EfficientViM
-// (arXiv 2411.15241), 4.1, the HSM-SSD layer.
+// The mixer of EfficientViM. It computes n hidden states for each image. Each
+// hidden state is computed from a weighted sum of all pixels of the image. The
+// mixer then computes each pixel of the result as a weighted sum of the hidden
+// states. Source: EfficientViM (arXiv 2411.15241), 4.1, the HSM-SSD layer.
 class StateMixer {
  public:
+  // `states` is n, the number of hidden states. `size` is the expected side of
+  // the map in pixels.
   StateMixer(const weights::StateDict::Scope& scope, int width, int states,
              int size, const ops::Implementation& implementation);
 
@@ -38,9 +41,10 @@ class StateMixer {
   at::Tensor skip_;  // [1], called D in the paper.
 };
 
-// A block with four layers: two depthwise convolutions, the mixer and an MLP.
-// The result of each layer is a weighted mean of its input and its output. The
-// weights are learned, one per channel.
+// A block with four layers: a depthwise convolution, the mixer, another
+// depthwise convolution and an MLP. After each layer, the block continues with
+// a weighted mean of the layer's input and output. The weights are learned, one
+// for each layer and channel.
 class EfficientVimBlock {
  public:
   EfficientVimBlock(const weights::StateDict::Scope& scope, int width,
@@ -50,8 +54,7 @@ class EfficientVimBlock {
   StateMixer::Mixed Forward(const at::Tensor& map) const;
 
  private:
-  // `parts` is fp64 [4, width]. For each layer, it is the weight of the layer's
-  // output.
+  // `parts` is fp64 [4, width]. Row i contains the weights of layer i's output.
   EfficientVimBlock(const weights::StateDict::Scope& scope, int width,
                     int states, int size, const at::Tensor& parts,
                     const ops::Implementation& implementation);
@@ -59,7 +62,7 @@ class EfficientVimBlock {
   layers::Convolution dwconv1_, dwconv2_;  // These include the weighted mean.
   layers::LayerNorm norm_;
   StateMixer mixer_;
-  layers::Convolution fc1_, fc2_;  // fc2 includes its weight.
+  layers::Convolution fc1_, fc2_;  // fc2_ includes the MLP's weight.
   at::Tensor mixer_weight_;        // [width, 1, 1]
   at::Tensor mlp_rest_;            // [width, 1, 1], 1 - the MLP's weight.
 };
@@ -95,8 +98,9 @@ class EfficientVimBackbone : public Backbone {
   // Every image counts as one sequence.
   std::vector<int64_t> Sequences(int64_t images, int64_t height,
                                  int64_t width) const override;
-  // The last maps of an image have few pixels. For a single image, reading
-  // their weights takes as long as multiplying by them.
+  // The last layers compute maps with few pixels. For a single image, reading
+  // the weights of these layers takes as long as multiplying by them. If four
+  // images are computed together, the weights are read only once.
   int64_t ImagesAtOnce() const override { return 4; }
 
  private:

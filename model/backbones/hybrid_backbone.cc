@@ -83,8 +83,8 @@ at::Tensor HybridBackbone::ForwardParts(const ops::ImageBatch& images,
   const at::Tensor& values = images.values();
   if (!values.defined()) return ForwardConvolutions(images, features);
   const int64_t count = values.size(0);
-  // The index is the number of a part's first image. A part consists of one
-  // image or of all images.
+  // The results of a part are stored at the index of the part's first image. A
+  // part consists of one image or of all images.
   std::vector<at::Tensor> results(count);
   std::vector<layers::Features> maps(count);
   implementation_.ForEachPart(

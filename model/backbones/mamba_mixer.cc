@@ -34,7 +34,9 @@ MambaMixer::MambaMixer(const weights::StateDict::Scope& scope, int width,
              layers::ShortConvolution::Take(scope.Sub("conv1d_z"), {half_})},
             /*left=*/1, implementation),
       forward_(scope, "",
-               // This number is half of the scanned channels, rounded up.
+               // The second argument is the number of channels that are scanned
+               // backward. With kParallelCat, these are half of the scanned
+               // channels, rounded up.
                BranchShape(width, scan == model::ScanMode::kParallelCat
                                       ? half_ - half_ / 2
                                       : 0),

@@ -68,8 +68,9 @@ at::Tensor TokenStage::CutSequences(const at::Tensor& x,
                                grid, ops::WindowEnds::kNone);
   };
   if (!attached) return cut(x);
-  // Every sub-window gets copies of the two tokens. Attention in a sub-window
-  // sees no other tokens of the sequence.
+  // The first and the last token of x are the auxiliary tokens. Attention sees
+  // only one sub-window at a time. Therefore every sub-window gets its own
+  // copies of both auxiliary tokens.
   const int64_t last = x.size(1) - 1;
   const auto copies = [&](int64_t token) {
     return x.narrow(1, token, 1).repeat_interleave(grid.windows(), 0);
@@ -109,8 +110,8 @@ at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
 
 void TokenStage::RunMamba(ops::Residual& x, int64_t fold_rows) const {
   const std::vector<int64_t> sizes = x.sizes().vec();
-  // Folding changes only the shape, because the sequences lie one after another
-  // in memory.
+  // Joins the sequences into `fold_rows` rows. This changes only the shape of
+  // x, because the sequences lie one after another in memory.
   x.View({fold_rows, -1, sizes[2]});
   for (size_t i = 0; i < mamba_.size(); ++i) {
     // The paper exchanges the auxiliary tokens after each block. Here, each
@@ -132,7 +133,7 @@ at::Tensor TokenStage::RunAttention(ops::Residual x, bool attached,
     const int64_t first = detaches ? 1 : 0;
     int64_t count = length - 2 * first;
     if (last) count = std::min(count, needed);
-    // No later layer reads the other tokens' results of this block.
+    // The block computes only the tokens whose results a later layer reads.
     if (count < length) {
       attention_[i].ForwardPart(x, first, count);
     } else {

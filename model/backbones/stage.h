@@ -15,12 +15,12 @@
 
 namespace sfmamba::backbones {
 
-// The first two stages, which consist of convolution blocks on maps [N, width,
-// H, W].
+// One of the first two stages. It consists of convolution blocks on maps [N,
+// width, H, W].
 class ConvStage {
  public:
-  // `stage` is 0 or 1. `size` is the expected side of the map, which affects
-  // the choice of algorithms.
+  // `stage` counts from 0, so it is 0 or 1. `size` is the expected side of the
+  // map, which affects the choice of algorithms.
   ConvStage(const weights::StateDict::Scope& scope, int stage, int size,
             const model::BackboneConfig& config,
             const ops::Implementation& implementation);
@@ -32,28 +32,30 @@ class ConvStage {
   std::vector<ConvBlock> blocks_;
 };
 
-// The last two stages, which consist of Mamba blocks followed by attention
+// One of the last two stages. It consists of Mamba blocks followed by attention
 // blocks. Each window of the map is a sequence. A window that extends beyond
-// the map is padded. Each sequence has an auxiliary token at either end.
+// the map is padded. Unless the configuration has no auxiliary tokens, each
+// sequence has one at either end.
 class TokenStage {
  public:
-  // `stage` is 2 or 3.
+  // `stage` counts from 0, so it is 2 or 3.
   TokenStage(const weights::StateDict::Scope& scope, int stage,
              const model::BackboneConfig& config,
              const ops::Implementation& implementation);
 
   // Maps x [N, width, H, W] to a map of the same shape. Reuses x's memory if
-  // possible. The Mamba blocks process the sequences in `fold_rows` rows, which
-  // must divide Sequences(N, H, W).
+  // possible. For the Mamba blocks, all sequences are joined into `fold_rows`
+  // rows, each with the same number of sequences. Therefore `fold_rows` must be
+  // a divisor of Sequences(N, H, W).
   at::Tensor Forward(const at::Tensor& x, int64_t fold_rows) const;
 
   // Returns the number of sequences for `images` maps of this size.
   int64_t Sequences(int64_t images, int64_t height, int64_t width) const;
 
  private:
-  // Sets `grid` to the windows of a map of this size. If attention blocks use
-  // smaller windows, sets `sub` to the partition of a window into these and
-  // returns true. If not, returns false.
+  // Sets `grid` to the windows of a map of this size. If attention is limited
+  // to sub-windows, sets `sub` to the partition of a window into sub-windows
+  // and returns true. Otherwise returns false, and `sub` must not be used.
   bool Windows(int64_t height, int64_t width, ops::WindowGrid* grid,
                ops::WindowGrid* sub) const;
   // Returns the residual stream. Its sequences are the windows of the map, with

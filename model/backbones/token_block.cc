@@ -28,8 +28,8 @@ void TokenBlock::Forward(ops::Residual& x, int64_t length, bool swap) const {
 
 void TokenBlock::ForwardPart(ops::Residual& x, int64_t first,
                              int64_t count) const {
-  // All tokens are normalised before some are dropped, because the other tokens
-  // attend to all of them.
+  // The tokens that stay in x attend to all tokens, also to the dropped ones.
+  // Therefore `normalized` contains all tokens.
   const at::Tensor normalized = norm1_.ForwardKeeping(x, first, count);
   mixer_->AddToPart(x, normalized, first);
   mlp_->AddTo(x, norm2_.Forward(x, count, /*swap=*/false));

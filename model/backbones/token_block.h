@@ -14,11 +14,13 @@
 
 namespace sfmamba::backbones {
 
-// The block of stages 3 and 4: a mixer followed by an MLP. Each reads the
-// residual stream through a LayerNorm and adds its result to the stream.
+// A block of the last two stages. It consists of a mixer followed by an MLP.
+// Each of the two reads the residual stream through a LayerNorm and adds its
+// result to the stream.
 class TokenBlock {
  public:
-  // Makes block `block` of stage `stage` (2 or 3).
+  // Makes block `block` of stage `stage`. Both count from 0, so `stage` is 2 or
+  // 3.
   TokenBlock(const weights::StateDict::Scope& scope,
              const model::BackboneConfig& config, int stage, int block,
              const ops::Implementation& implementation);

@@ -11,16 +11,17 @@
 
 namespace sfmamba::backbones {
 
-// The backbone of Vim. Patches of 16 x 16 pixels are tokens, with a class token
-// in the middle. They pass through a series of Vim mixers. The only feature is
-// the normalised class token, stored as a map of one pixel. Sources: Vim (arXiv
-// 2401.09417), 3.2; for the auxiliary tokens SF-Mamba (arXiv 2603.16423).
+// The backbone of Vim. Each patch of 16 x 16 pixels is a token. A class token
+// stands in the middle of the sequence. All tokens pass through a series of Vim
+// mixers. The only feature is the normalised class token, stored as a map of
+// one pixel. Sources: Vim (arXiv 2401.09417), 3.2; for the auxiliary tokens
+// SF-Mamba (arXiv 2603.16423).
 class VimBackbone : public Backbone {
  public:
   static constexpr int kPatch = 16;  // The side of a patch in pixels.
 
   // All images must have sides of `image_size` pixels, because the position
-  // embedding has a fixed size. This must be a multiple of kPatch.
+  // embedding has a fixed size. `image_size` must be a multiple of kPatch.
   VimBackbone(const model::BackboneConfig& config, int image_size,
               const weights::StateDict::Scope& scope,
               const ops::Implementation& implementation);
