@@ -9,9 +9,9 @@ namespace {
 
 constexpr int64_t kPage = 4096;
 
-// Rounds a size up to a multiple of a step. The step is an eighth of the
-// largest power of two up to the size, but at least a page. Tensors of nearly
-// the same size can then use the same blocks.
+// Rounds a size in bytes up to a multiple of a step. The step is an eighth of
+// the largest power of two that does not exceed the size, but at least a page.
+// Tensors of nearly the same size can then use the same blocks.
 int64_t Rounded(int64_t bytes) {
   int64_t step = kPage;
   while (16 * step <= bytes) step *= 2;
@@ -85,12 +85,14 @@ void BlockCache::Release(absl::Time now) {
   Unmap(idle);
 }
 
-// Takes the smallest unused block that fits. If several have this size, takes
-// the one that was returned last, because it may still be in the CPU's cache.
+// Takes the smallest unused block that fits. If several blocks have this size,
+// takes the one that was returned last, because it may still be in the CPU's
+// cache.
 //
-// A block that is larger than 5/4 of `bytes` is saved for larger tensors. It is
-// taken only if it has at most twice the size and if the peak use does not
-// grow.
+// A block fits if it belongs to `node` and has `bytes` to 5/4 * `bytes` bytes.
+// A larger block of `node` fits only if two conditions hold. It must have at
+// most 2 * `bytes` bytes. The used bytes, including this block, must not exceed
+// their peak so far. Otherwise the block is left for larger tensors.
 BlockCache::Block BlockCache::TakeKept(int64_t bytes, int node) {
   const int64_t below_peak = std::min(2 * bytes, most_taken_ - taken_bytes_);
   const int64_t largest = std::max(bytes + bytes / 4, below_peak);

@@ -12,19 +12,21 @@
 namespace sfmamba::engine {
 
 // Allocates large blocks of memory and caches them for a while after they are
-// returned. Memory that is new to the process is slower, because Linux first
-// clears it page by page. This takes longer than many operators that write to
-// it.
+// returned. Cached memory is faster than memory that is new to the process,
+// because Linux first clears new memory page by page. Many operators need less
+// time to write to the memory than Linux needs to clear it.
 //
 // The used and the unused blocks together never exceed 5/4 of the peak of the
-// used bytes. To keep this limit, the oldest unused blocks are unmapped. A used
-// block has at most twice the size that the caller asked for.
+// used bytes. To keep this limit, the oldest unused blocks are unmapped. The
+// size that a caller asks for is rounded up to a multiple of the page size, and
+// by at most an eighth if it is large. A used block has at most twice the
+// rounded size.
 //
 // Thread-safe. All calls must take their times from the same clock.
 class BlockCache {
  public:
-  // Blocks that stay unused for `keep` are returned to the system. This happens
-  // in the next Take(), Return() or Release().
+  // Blocks that stay unused for `keep` are unmapped, so that the system gets
+  // their memory back. This happens in the next Take(), Return() or Release().
   explicit BlockCache(absl::Duration keep) : keep_(keep) {}
   // All blocks must have been returned to the cache.
   ~BlockCache();
@@ -38,14 +40,15 @@ class BlockCache {
   // made.
   void* Take(int64_t bytes, int node, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns a block to the cache. Returns false if the block is not from this
-  // cache.
+  // Puts a block back into the cache and returns true. If the block is not from
+  // this cache, does nothing and returns false.
   bool Return(void* memory, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns blocks that stayed unused for `keep` to the system.
+  // Unmaps the blocks that stayed unused for `keep`, so that the system gets
+  // their memory back. Does not affect used blocks.
   void Release(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns the bytes of all unused blocks.
+  // Returns the total size of all unused blocks in bytes.
   int64_t kept_bytes() const ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     return kept_bytes_;
@@ -59,8 +62,8 @@ class BlockCache {
     absl::Time returned;
   };
 
-  // Removes an unused block that fits from the cache and returns it. If there
-  // is none, the returned block has no memory.
+  // Looks for an unused block of a fitting size. Removes this block from the
+  // cache and returns it. If no block fits, the returned block has no memory.
   Block TakeKept(int64_t bytes, int node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Removes the blocks that stayed unused for keep_ and returns them. Also
   // removes the oldest blocks as long as the cached memory exceeds its limit.

@@ -38,7 +38,7 @@ class CudaDeviceGraph : public DeviceGraph {
   at::Tensor answers;  // Each replay overwrites these.
 };
 
-// Calls `body`. Returns INTERNAL if it throws an exception.
+// Calls `body`. If `body` throws an exception, returns CaughtError().
 template <typename Body>
 absl::Status Try(Body body) {
   try {
@@ -59,9 +59,9 @@ void DropWorkspaces(at::cuda::WorkspaceMapWithMutex& workspaces,
   }
 }
 
-// Returns whether the graph's destructor releases its reference to the memory
-// pool. It does if the capture succeeded, even if no executable graph could be
-// made from it because the GPU had too little memory.
+// Returns whether the graph's destructor releases the graph's reference to the
+// memory pool. The destructor does so if the capture succeeded, even if the GPU
+// then had too little memory to make an executable graph.
 bool ReleasesItsPool(at::cuda::CUDAGraph& graph) {
   return Try([&] { graph.pool(); }).ok();
 }
@@ -75,7 +75,7 @@ CudaDeviceStream::~CudaDeviceStream() {
   const absl::Status freed = Try([this] {
     const c10::cuda::CUDAGuard device(gpu_);
     Wait();
-    // If this were not done, libraries would hold the stream's workspaces until
+    // Without these calls, libraries would hold the stream's workspaces until
     // the process ends.
     const void* const stream = compute_.get().stream();
     DropWorkspaces(at::cuda::cublas_handle_stream_to_workspace(), stream);
@@ -146,14 +146,15 @@ absl::StatusOr<std::unique_ptr<DeviceGraph>> CudaDeviceStream::Record(
                                cudaStreamCaptureModeThreadLocal);
     graph->answers = enqueue(input);
   });
-  // The capture must end even after an error. If not, the stream would continue
-  // to record.
+  // The capture must end even after an error. Otherwise the stream would
+  // continue to record.
   const absl::Status ended = Try([&] { graph->graph.capture_end(); });
   recorded.Update(ended);
   if (recorded.ok()) return graph;
-  // If the graph's destructor releases its reference to the pool, it must not
-  // be released here. After two releases, the pool could be freed while other
-  // graphs still use it. The last of these graphs would then end the process.
+  // The graph's reference to the pool must be released exactly once, either by
+  // the graph's destructor or here. After two releases, the pool could be freed
+  // while other graphs still use it. The destructor of the last of these graphs
+  // would then fail an assertion, which ends the process.
   if (!ended.ok() && !ReleasesItsPool(graph->graph)) {
     const at::cuda::MempoolId_t pool = *graph->memory;
     at::HostAllocator* const host = at::getHostAllocator(at::kCUDA);
@@ -177,9 +178,10 @@ absl::Status CudaDeviceStream::Check() {
   // Clears the error of a refused launch, which is temporary.
   cudaGetLastError();
   // All other errors are permanent, for example illegal addresses, failed
-  // launches and ECC errors. This waits only for the streams and not for the
-  // whole device. Another thread may be capturing a graph, and a capture does
-  // not allow a wait for the device.
+  // launches and ECC errors. A wait for a stream returns such an error. This
+  // function waits only for the streams of this object and not for the whole
+  // device. The reason is that another thread may be capturing a graph, and a
+  // wait for the device is not allowed during a capture.
   for (const CudaOwnStream* stream : {&copy_in_, &compute_, &copy_out_}) {
     if (error == cudaSuccess) {
       error = cudaStreamSynchronize(stream->get().stream());

@@ -24,8 +24,8 @@ kernels::CudaStream CurrentStream(const at::Tensor& x) {
   return c10::cuda::getCurrentCUDAStream(x.device().index()).stream();
 }
 
-// Returns whether the convolution can be computed as a product of two matrices,
-// pixels by channels and channels by outputs.
+// Returns whether the convolution can be computed as a product of two matrices.
+// Their shapes are [pixels, channels] and [channels, outputs].
 bool IsPointwise(const at::Tensor& x, const ops::ConvWeights& weights) {
   return weights.groups == 1 && weights.weight.size(2) == 1 &&
          weights.weight.size(3) == 1 && weights.stride == 1 &&
@@ -59,9 +59,10 @@ class GpuOps : public ops::CudaOps {
   at::Tensor Convolve(const at::Tensor& x,
                       const ops::ConvWeights& weights) const override {
     if (IsPointwise(x, weights)) return MultiplyChannels(x, weights.weight);
-    // A search for the fastest algorithm takes some 40 ms, and batches have 24
-    // different padded sizes. Therefore cuDNN searches only for powers of two.
-    // For other sizes, it chooses by a heuristic.
+    // A search for the fastest algorithm takes some 40 ms for each number of
+    // images. Batches of up to 128 images, the default maximum, are padded to
+    // 24 different numbers. Therefore cuDNN searches only if the number is a
+    // power of two. For other numbers, it chooses by a heuristic.
     const int64_t images = x.size(0);
     const bool search = weights.search == ops::ConvSearch::kMeasure &&
                         (images & (images - 1)) == 0;
@@ -128,7 +129,8 @@ class CudaRuntime : public DeviceRuntime {
 
 }  // namespace
 
-// This function is weak, so that tests on the emulator can define their own.
+// This function is weak, so that tests on the emulator can define their own
+// Devices().
 ABSL_ATTRIBUTE_WEAK const DeviceRuntime* Devices() {
   static const DeviceRuntime* const runtime = new CudaRuntime;
   return runtime;

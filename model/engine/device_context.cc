@@ -41,7 +41,8 @@ int64_t ValuesOf(absl::Span<const model::ModelInput> images) {
 
 bool IsUint8(const model::ModelInput& image) { return image.pixels != nullptr; }
 
-// Returns whether all images have the same size and need no padding.
+// Returns whether all images have the same size, and whether this size is a
+// multiple of pad_multiple, so that no image needs padding.
 bool AreAlike(const model::ModelConfig& config,
               absl::Span<const model::ModelInput> images) {
   return std::all_of(images.begin(), images.end(),
@@ -116,11 +117,13 @@ absl::Status DeviceContext::Prepare(int min_images, int max_images) {
   // A dense model has no graphs. Running one image is enough to load its
   // kernels.
   if (!network_.classifies()) return Run(input.Batch(1), &info, ignore);
-  // The largest size comes first. If it came later, the growing buffers would
-  // drop all graphs.
+  // The largest size comes first, so its buffers suffice for all other sizes.
+  // Otherwise a larger batch would need new buffers, and Reserve() would
+  // destroy all graphs that were captured with the old buffers.
   for (const int images : PaddedBatchSizes(max_images)) {
     if (images < min_images) break;
-    // Run() would refuse a number of sequences that fold_rows does not divide.
+    // Run() returns an error if fold_rows does not divide the number of
+    // sequences.
     if (options_.fold_rows > 0 &&
         network_.Sequences(images) % options_.fold_rows != 0) {
       continue;
@@ -173,8 +176,8 @@ DeviceContext::Results DeviceContext::RunOrThrow(
 DeviceContext::Results DeviceContext::RunAlike(
     absl::Span<const model::ModelInput> images, Inputs& inputs,
     model::RunInfo* info) {
-  // A requested folding must divide the number of sequences, so such a batch is
-  // not padded.
+  // If fold_rows is set, it must divide the batch's number of sequences.
+  // Padding changes this number. Therefore the batch is then not padded.
   const int count = static_cast<int>(images.size());
   const GraphPlan::Key key = {
       options_.fold_rows > 0 ? count : PaddedBatchSize(count), images[0].height,
@@ -297,7 +300,7 @@ at::Tensor DeviceContext::Enqueue(const GraphPlan::Key& key,
         at::empty(shape, at::TensorOptions(device_)
                              .dtype(options_.type)
                              .memory_format(at::MemoryFormat::ChannelsLast));
-    // One launch changes the order of the values and their type.
+    // A single kernel changes both the order of the values and their type.
     x.copy_(input.narrow(0, 0, key.images * ValuesOf(key.height, key.width))
                 .view(shape));
     return network_.Answers(x, options_.fold_rows);

@@ -30,11 +30,15 @@ namespace sfmamba::engine {
 // classifier's answers back. Each context has its own stream and buffers, so
 // that one context copies while another computes.
 //
-// A classifier's batches are padded with zeros, whether they contain pixels or
-// values. A kind of batch is a number of images and their size. From the second
-// batch of a kind on, a captured graph is replayed. If a kind cannot be
-// captured, its kernels are launched one by one. Capturing is then retried
-// later, see GraphPlan.
+// A classifier's batches are padded with images of zeros, unless
+// Options::fold_rows is set. This applies to batches of uint8 pixels and to
+// batches of normalised fp32 values. After padding, two batches are of the same
+// kind if they have the same number of images of the same size and type. The
+// first batch of a kind is run, and a graph is captured for the kind. All later
+// batches of the kind replay this graph. If the capture fails, the kernels of
+// these batches are launched one by one. The capture is retried later, see
+// GraphPlan. Batches with heat maps or with inputs of both types are neither
+// padded nor captured.
 class DeviceContext : public model::ExecutionContext {
  public:
   struct Options {
@@ -65,7 +69,8 @@ class DeviceContext : public model::ExecutionContext {
  private:
   using Results = std::vector<model::Result>;
 
-  // The inputs of one type, which is uint8 pixels or fp32 values.
+  // The buffers and graphs for inputs of one type. `type` is kByte for uint8
+  // pixels and kFloat for normalised fp32 values.
   struct Inputs {
     Inputs(at::ScalarType type, int graphs) : type(type), plan(graphs) {}
 
@@ -87,12 +92,14 @@ class DeviceContext : public model::ExecutionContext {
                      model::RunInfo* info);
   Results RunAlike(absl::Span<const model::ModelInput> images, Inputs& inputs,
                    model::RunInfo* info);
-  // Copies the images to `inputs`. They must have the same type. Zeros follow
-  // for the images that are missing to `padded_images`, each of the first
-  // image's size. If the images are pixels, one more byte for each image tells
-  // whether it is planar.
+  // Copies the images to `inputs`. All images must be of the type of `inputs`.
+  // If there are fewer than `padded_images` images, adds images of zeros with
+  // the first image's size. If the images are pixels, one byte per image
+  // follows after all images. It tells whether the image is planar.
   void CopyIn(absl::Span<const model::ModelInput> images, int padded_images,
               Inputs& inputs);
+  // Makes room for `size` values in both buffers of `inputs`. If the buffers
+  // are too small, replaces them and destroys all graphs of `inputs`.
   void Reserve(int64_t size, Inputs& inputs);
   // Return the network's input. BatchOf() makes it from `pixels`, to which
   // CopyIn() has copied the images. FromMemory() makes it from images in the

@@ -8,22 +8,24 @@
 
 namespace sfmamba::engine {
 
-// While an object exists, it counts the tensors of at least 1 MiB that the
-// calling thread makes and frees (see model/tensor_memory.h). It refuses
-// tensors that exceed a limit. A thread may have only one object at a time.
+// While an object of this class exists, it counts the tensors of at least 1 MiB
+// that its thread makes and frees (see model/tensor_memory.h). The thread
+// cannot make tensors that exceed a limit. A thread may have only one object of
+// this class at a time.
 //
 // Must be destroyed by the thread that made it.
 class TensorAccount {
  public:
-  // Making a tensor throws std::bad_alloc if all tensors together would exceed
-  // `most_bytes` bytes. `stop` is called for each tensor, which also throws
-  // std::bad_alloc once `stop` has returned true.
+  // Making a tensor throws std::bad_alloc if all counted tensors together would
+  // then exceed `most_bytes` bytes. `stop` is called before each tensor is
+  // made. Once `stop` has returned true, making any tensor throws
+  // std::bad_alloc, and `stop` is not called again.
   TensorAccount(int64_t most_bytes, std::function<bool()> stop);
   ~TensorAccount();
   TensorAccount(const TensorAccount&) = delete;
   TensorAccount& operator=(const TensorAccount&) = delete;
 
-  // Returns the peak of the tensors' memory in bytes.
+  // Returns the peak memory of all counted tensors together, in bytes.
   int64_t peak() const { return peak_; }
   // Returns whether `stop` has returned true.
   bool stopped() const { return stopped_; }

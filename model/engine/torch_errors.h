@@ -5,10 +5,11 @@
 
 namespace sfmamba::engine {
 
-// Converts the exception that is being handled to a status. The exception may
-// be from libtorch or from the standard library. Returns RESOURCE_EXHAUSTED if
-// memory has run out, and INTERNAL for other errors. Rethrows any other kind of
-// exception. May be called only in a catch clause:
+// Converts the exception that is being handled to a status. Returns
+// RESOURCE_EXHAUSTED if the exception says that memory has run out. Returns
+// INTERNAL for all other exceptions that are derived from std::exception, such
+// as c10::Error of libtorch. Rethrows an exception that is not derived from
+// std::exception. May be called only in a catch clause.
 absl::Status CaughtError();
 
 }  // namespace sfmamba::engine

@@ -71,8 +71,9 @@ class CpuVisionModel : public model::VisionModel {
     if (!status.ok() || images.empty()) return status;
     *info = {static_cast<int>(images.size()), {}};
     return Guarded([&] {
-      // If libtorch's threads were used, they would spin and take time from the
-      // threads of the loops.
+      // `serial` limits libtorch's operators to one thread. Otherwise
+      // libtorch's threads would spin after each operator and take time from
+      // the threads of ops::ParallelFor().
       std::optional<ops::SerialOperators> serial;
       if (HasLoops()) serial.emplace();
       RunAll(images, done);
@@ -101,7 +102,8 @@ class CpuVisionModel : public model::VisionModel {
   }
 
  private:
-  // Returns whether most of the work is loops of model/ops/parallel.h.
+  // Returns whether ops::ParallelFor() divides most of the work among threads.
+  // If not, libtorch's operators do this themselves.
   bool HasLoops() const {
     return !options_.reference && ops::CpuImplementation::HasLoops();
   }
@@ -111,16 +113,18 @@ class CpuVisionModel : public model::VisionModel {
   // Copies the normalised image to x [3, height, width].
   void CopyImage(const model::ModelInput& image, const at::Tensor& x) const;
 
-  // Divides a classifier's images among the threads. Each thread runs its
-  // images through the whole model without waiting for other threads, so that
-  // the maps stay in its cache. It runs several images at once if this is
-  // faster. The remaining images, and all images of a dense model, are run one
-  // by one on all threads. Dense models run only one image at a time, because
-  // each image needs much memory.
+  // Gives each thread the same number of a classifier's images. Each thread
+  // runs its images through the whole model without waiting for other threads,
+  // so that the maps stay in its cache. It runs several images at once if this
+  // is faster. Some images may be left over if their number is not a multiple
+  // of the number of threads. These images run one by one, each on all threads,
+  // because one image on one thread would leave the other threads idle. All
+  // images of a dense model also run one by one on all threads, because each
+  // image needs much memory. If fold_rows is set, all images run as one batch.
   void RunAll(absl::Span<const model::ModelInput> images,
               model::ExecutionContext::Done done) const;
-  // Returns how many images of a batch of `images` images are divided among the
-  // threads.
+  // Returns how many images of a batch of `images` images are divided equally
+  // among the threads. Returns 0 for a dense model.
   int64_t SharedImages(int64_t images) const;
   // Returns the number of images that a thread runs at once.
   int64_t ImagesAtOnce() const;
@@ -167,8 +171,8 @@ void CpuVisionModel::CopyImage(const model::ModelInput& image,
   }
   const int64_t row = int64_t{image.width} * (image.planar ? 1 : 3);
   const int64_t plane = image.planar ? image.height * row : 0;
-  // The grain is so large that a classifier's images are normalised by one
-  // thread.
+  // A single thread normalises an image of fewer than 512 rows, which is twice
+  // the grain. Most classifiers' images are that small.
   ops::ParallelFor(
       image.height, /*grain=*/256, [&](int64_t begin, int64_t end) {
         const c10::InferenceMode guard;  // The mode is set for each thread.
@@ -179,14 +183,12 @@ void CpuVisionModel::CopyImage(const model::ModelInput& image,
 
 void CpuVisionModel::RunAll(absl::Span<const model::ModelInput> images,
                             model::ExecutionContext::Done done) const {
-  // The sequences of all images are folded together.
+  // If fold_rows is set, a row may contain sequences of several images, so all
+  // images run as one batch.
   if (options_.fold_rows > 0) {
     for (model::Result& result : RunBatch(images)) done(std::move(result));
     return;
   }
-  // Every thread gets the same number of whole images. The remaining images run
-  // on all threads, because a single image on one thread would leave the others
-  // idle.
   const int64_t shared = SharedImages(images.size());
   const int64_t at_once = ImagesAtOnce();
   std::vector<model::Result> results(shared);
@@ -305,7 +307,8 @@ CpuVisionModel::MakeContext(int index) {
 absl::StatusOr<std::unique_ptr<model::VisionModel>> MakeVisionModel(
     const model::ModelConfig& config, weights::StateDict& weights,
     const model::ModelOptions& options) {
-  // Memory that is used while weights are packed is not needed again.
+  // While `unkept` exists, freed memory is not cached. The memory that is used
+  // to pack the weights is not needed again.
   const UnkeptTensors unkept;
   if (!options.gpus.empty())
     return MakeDeviceVisionModel(config, weights, options);
