@@ -74,20 +74,22 @@ class ExecutionContext {
   virtual absl::Status Run(absl::Span<const ModelInput> images, RunInfo* info,
                            Done done) = 0;
 
-  // Runs one black image of this size. Returns the peak, in bytes, of its
-  // tensors in the process's memory. Returns RESOURCE_EXHAUSTED as soon as they
-  // would exceed `most_bytes` bytes. `stop` is called before each large tensor
-  // is made. If it returns true, MeasureMemory() soon returns CANCELLED. If the
-  // model computes on a GPU, returns 0 without a run.
+  // Runs one black image of this size. Returns the largest number of bytes that
+  // the tensors of this run occupy at the same time in the process's memory.
+  // Tensors of less than 1 MiB do not count. Returns RESOURCE_EXHAUSTED as soon
+  // as the tensors would need more than `most_bytes` bytes. `stop` is called
+  // before each counted tensor is made. If `stop` returns true, MeasureMemory()
+  // soon returns CANCELLED. If the model computes on a GPU, returns 0 without a
+  // run.
   virtual absl::StatusOr<int64_t> MeasureMemory(
       int /*height*/, int /*width*/, int64_t /*most_bytes*/,
       const std::function<bool()>& /*stop*/) {
     return 0;
   }
 
-  // Returns how many images of a batch are computed at the same time. The batch
-  // has `images` images. It needs the memory of MeasureMemory() this many
-  // times.
+  // Returns how many images of a batch of `images` images are computed at the
+  // same time. To get the memory that the batch needs, multiply the returned
+  // number by the result of MeasureMemory().
   virtual int ImagesInMemory(int images) const { return images; }
 
   // Prepares for batches of `min_images` to `max_images` images. Allocates

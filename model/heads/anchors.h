@@ -8,10 +8,11 @@
 
 namespace sfmamba::heads {
 
-// The anchors (default boxes) of one level of a pyramid. Around the corner of
-// every pixel there is a box for each ratio, height / width. A box has the area
-// of a square whose side is `scale` strides. Source: docs/heads.md, "Anchors
-// and proposals".
+// The anchors (default boxes) of one level of a feature pyramid, in pixels of
+// the network's input. Every pixel of the level's map has one anchor for each
+// ratio (height / width). The anchors of a pixel are centred on its top left
+// corner. Each anchor has the area (scale * stride)^2. Source: docs/heads.md,
+// "Anchors and proposals".
 class Anchors {
  public:
   Anchors(int stride, float scale, const std::vector<float>& ratios);

@@ -9,11 +9,12 @@
 namespace sfmamba::heads {
 namespace {
 
-// Exponents are clamped to +-|ln(16 / 1000)|, so exp() cannot overflow. A side
-// grows or shrinks at most 62.5-fold.
+// Exponents are clamped to +-|ln(16 / 1000)|, so exp() cannot overflow. The new
+// side of a box is at most 62.5 times as long or as short as its old side.
 constexpr float kMaxExponent = 4.135166556742356f;
 
-// Returns the four deltas number `slot` of a row.
+// Returns one set of four deltas from a row of sets. `slot` is the index of the
+// set.
 Deltas DeltasAt(const float* row, int64_t slot) {
   const float* deltas = row + 4 * slot;
   return {deltas[0], deltas[1], deltas[2], deltas[3]};

@@ -9,12 +9,12 @@ namespace {
 
 constexpr double kEps = 1e-5;
 // The number of regions that a thread runs through the convolutions together.
-// Their maps fit into its cache. The number is small enough that threads can
-// divide the usual 1000 regions evenly.
+// The maps of these regions fit into the thread's cache. The number is small
+// enough that threads can divide the usual 1000 regions evenly.
 constexpr int64_t kRegionsAtOnce = 50;
 
-// Rearranges the inputs of a linear layer. It was trained for maps [C, S, S],
-// and the maps here are stored as [S, S, C].
+// Reorders the columns of a linear layer's weight. In training, the layer read
+// flattened maps [C, S, S]. Here, it reads flattened maps [S, S, C].
 ops::Weights ForChannelsLast(const ops::Weights& weights,
                              const model::DetectorConfig& config) {
   const int64_t out = weights.weight.size(0), size = config.box_roi_size;

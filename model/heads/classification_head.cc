@@ -40,9 +40,9 @@ int BestClass(const std::vector<float>& logits,
   return best;
 }
 
-// Takes ClassifierConfig's two convolutions as one convolution, together with
-// the BatchNorm `norm` before them. This is possible because there is no
-// activation between them.
+// Reads the weights of ClassifierConfig's two convolutions from `scope`. Merges
+// both convolutions and the BatchNorm `norm` before them into one convolution.
+// This is possible because there is no activation between the three layers.
 layers::Convolution TakeNeck(const model::ModelConfig& config,
                              const ops::BatchNorm& norm,
                              const weights::StateDict::Scope& scope,
@@ -66,10 +66,12 @@ layers::Convolution TakeNeck(const model::ModelConfig& config,
       ops::Activation::kRelu6, implementation);
 }
 
-// Takes the four classifiers of EfficientViM as one layer. Each reads another
-// part of the features. The logits are their weighted sum, and a softmax gives
-// the weights. A distilled model has four more classifiers. Its logits are the
-// mean of both sums.
+// Reads the four linear classifiers of EfficientViM from `scope` and merges
+// them into one linear layer. Each classifier reads a different part of the
+// features. The model's logits are the weighted sum of the classifiers' logits.
+// The four weights of this sum are the softmax of a tensor in the checkpoint. A
+// distilled model has four more classifiers with a weighted sum of their own.
+// Its logits are the mean of the two sums.
 ops::Weights TakeWeightedHeads(const model::ModelConfig& config,
                                const weights::StateDict::Scope& scope) {
   const model::EfficientVimConfig& own = config.backbone.efficient_vim;

@@ -19,7 +19,8 @@ namespace sfmamba::heads {
 // a BatchNorm. VMamba applies a LayerNorm to each pixel instead. If
 // ClassifierConfig has layers (the neck), they run before the mean. MambaOut
 // has more layers after the mean. All of this is computed in fp32, except the
-// product in the neck, which has the backbone's type.
+// neck. The neck is a 1x1 convolution, which multiplies in the same type as the
+// 1x1 convolutions of the backbone.
 class ClassificationHead : public Head {
  public:
   ClassificationHead(const model::ModelConfig& config,

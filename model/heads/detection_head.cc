@@ -17,7 +17,7 @@ namespace sfmamba::heads {
 namespace {
 
 bool IsFinite(const at::Tensor& x) {
-  // Both are NaN if any value is.
+  // If any value of x is NaN, at::aminmax() returns NaN twice.
   const auto [least, largest] = at::aminmax(x);
   return std::isfinite(least.item<float>()) &&
          std::isfinite(largest.item<float>());

@@ -40,8 +40,9 @@ class DetectionHead : public Head {
   model::Detections Detect(const layers::Features& features,
                            const ImageInfo& image) const;
 
-  // Returns the predictions of the box stages for `rois`, at least one region.
-  // Returns nullopt if a prediction is not finite.
+  // Returns the predictions of the box stages for the regions `rois` [n, 4].
+  // There must be at least one region. Returns nullopt if a prediction is not
+  // finite.
   std::optional<BoxPredictions> PredictBoxes(const layers::Features& pyramid,
                                              at::Tensor rois,
                                              const ImageInfo& image) const;

@@ -7,7 +7,8 @@ namespace sfmamba::heads {
 namespace {
 
 // The usual side of the first map in pixels, for the choice of algorithms.
-// COCO's short side of 800 pixels has this side at stride 4.
+// COCO's pictures are resized to a short side of 800 pixels. At stride 4, this
+// gives 200 pixels.
 constexpr int kTypicalSide = 200;
 
 }  // namespace

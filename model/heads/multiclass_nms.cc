@@ -18,8 +18,9 @@ std::vector<bool> Wanted(const std::vector<int>& listed, int64_t classes) {
 }
 
 // Returns row * classes + class for each probability that exceeds the threshold
-// and belongs to a wanted class. These indices are in ascending order, because
-// suppression prefers the first of equal scores.
+// and belongs to a wanted class. These indices are in ascending order, as in
+// the reference. The order matters: among boxes with equal scores, suppression
+// prefers the box that comes first.
 std::vector<int64_t> Candidates(const at::Tensor& probabilities,
                                 const MulticlassNmsOptions& options) {
   const int64_t classes = probabilities.size(1) - 1;

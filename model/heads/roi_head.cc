@@ -17,7 +17,9 @@ RoiHead::RoiHead(const model::DetectorConfig& config, int num_classes,
                  const ops::Implementation& implementation)
     : implementation_(implementation), config_(config) {
   for (int i = 0; i < config.box_stages; ++i) {
-    // Checkpoints number the heads only if the cascade has several stages.
+    // If the cascade has several stages, the name of a head in the checkpoint
+    // ends with the stage's number, for example "bbox_head.0". Otherwise, the
+    // name has no number.
     const std::string stage =
         config.box_stages > 1 ? absl::StrCat(".", i) : std::string();
     box_heads_.emplace_back(config, num_classes, scope.Sub("bbox_head" + stage),

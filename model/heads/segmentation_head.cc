@@ -18,11 +18,13 @@ namespace {
 constexpr int kPoolSides[] = {1, 2, 3, 6};
 constexpr int kMaps = 4;
 // The usual side of the finest map in pixels, for the choice of algorithms.
-// ADE20K's short side of 512 pixels has this side at stride 4.
+// ADE20K's pictures are resized to a short side of 512 pixels. At stride 4,
+// this gives 128 pixels.
 constexpr int kTypicalSide = 128;
 
-// Returns the name of the convolution after pool i. In checkpoints, each pool
-// consists of the pooling (0) and a convolution (1).
+// Returns the checkpoint's name of the convolution that follows pooling i. In
+// checkpoints, each element of psp_modules consists of the pooling, with number
+// 0, and a convolution, with number 1.
 std::string PoolName(int i) { return absl::StrCat("psp_modules.", i, ".1"); }
 
 // Returns the numbers of channels of a list of maps. The first map has `first`

@@ -18,19 +18,19 @@ class LayerNorm {
       : op_(implementation.MakeLayerNorm({scope.Take("weight", {width}),
                                           scope.Take("bias", {width}), eps})) {}
 
-  // Normalises the tokens of a residual stream. If `swap`, first exchanges the
-  // first and the last token of each sequence, also in x itself. Each `length`
-  // consecutive tokens form a sequence.
+  // Returns the normalised tokens of the residual stream x. Each `length`
+  // consecutive tokens form a sequence. If `swap`, first exchanges the first
+  // and the last token of each sequence. This exchange changes x, too.
   at::Tensor Forward(ops::Residual& x, int64_t length, bool swap) const {
     return op_->Forward(x, length, swap);
   }
-  // Normalises all tokens of a residual stream. Then drops all tokens from the
-  // stream except tokens [first, first + count) of each row.
+  // Returns all normalised tokens of the residual stream x. Then drops all
+  // tokens from x except tokens [first, first + count) of each row.
   at::Tensor ForwardKeeping(ops::Residual& x, int64_t first,
                             int64_t count) const {
     return op_->ForwardKeeping(x, first, count);
   }
-  // Normalises each pixel of map [N, width, H, W]. The result is fp32.
+  // Returns `map` [N, width, H, W] with each pixel normalised, in fp32.
   at::Tensor ForwardMap(const at::Tensor& map) const {
     return op_->ForwardMap(map);
   }

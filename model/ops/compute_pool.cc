@@ -20,19 +20,20 @@ namespace {
 // How long an idle worker spins before it sleeps. This is longer than the time
 // that a model needs between two loops.
 constexpr absl::Duration kWorkerSpin = absl::Microseconds(500);
-// How long a caller spins while it waits for its helpers. Then it sleeps. Most
-// last parts of a loop take less time.
+// How long a caller spins while its helpers finish the last parts of its loop.
+// Usually, they need less time than this. After this time, the caller sleeps.
 constexpr absl::Duration kCallerSpin = absl::Microseconds(100);
-// How long a worker watches a caller. If the caller has computed for less than
-// half of this time, it has lost its CPU.
+// How long a worker watches whether a caller computes. If the caller had a CPU
+// for less than half of this time, it has lost its CPU.
 constexpr absl::Duration kStandstill = absl::Microseconds(100);
 // If a thread is paused for longer than this, another process has its CPU.
 // Threads of the Linux kernel pause it for less time.
 constexpr absl::Duration kLongPause = absl::Milliseconds(1);
-// Pauses that are further apart than this are ignored. A process that computes
-// continuously takes a CPU every few milliseconds.
+// A pause is ignored if the pause before it is longer ago than this. A process
+// that computes continuously takes a CPU every few milliseconds.
 constexpr absl::Duration kSeldom = absl::Milliseconds(50);
-// How long threads do not spin after two pauses within kSeldom.
+// After two pauses that are less than kSeldom apart, IsDisturbed() is true for
+// this long.
 constexpr absl::Duration kCalmAfter = absl::Milliseconds(200);
 
 constexpr int64_t kAllParts = std::numeric_limits<int64_t>::max();
@@ -126,10 +127,10 @@ class ComputePool::Loop {
     do {
       const int64_t left = count_ - next;
       if (left <= 0) return false;
-      // Without a fixed size, a part's size depends on the number of remaining
-      // elements. A thread that loses its CPU near the end then delays the loop
-      // only a little. If fewer elements than a grain would remain, they are
-      // added to this part.
+      // Without a fixed size, parts become smaller as fewer elements remain. A
+      // thread that loses its CPU near the end then delays the loop only a
+      // little. If fewer than grain_ elements would remain after this part,
+      // they are added to this part.
       int64_t size = std::max(grain_, share_ > 0 ? share_ : left / threads);
       if (left - size < grain_) size = left;
       *begin = next;
@@ -200,8 +201,9 @@ void ComputePool::Publish(Loop& loop) {
 }
 
 void ComputePool::Retire(Loop& loop) {
-  // Spins, because falling asleep and waking up would take longer than most
-  // last parts of a loop.
+  // Some helpers may still compute the last parts of the loop. Usually, they
+  // need less time than this thread would need to fall asleep and wake up. So
+  // this thread spins first.
   if (loop.helpers.load() > 0 && !IsDisturbed()) {
     SpinUntil(kCallerSpin, [&] { return loop.helpers.load() == 0; });
   }
@@ -259,8 +261,9 @@ void ComputePool::Work(Worker& self) {
       SpinForLoop(self);
       continue;
     }
-    // This worker may have been woken for a loop that it may no longer help.
-    // Another worker may be allowed to help, so it is woken.
+    // Perhaps this worker was woken for a loop, but is not allowed to help it
+    // any more (see MayHelp()). For each loop, wakes another worker that is
+    // allowed to help it, if there is one.
     for (const Loop* loop : loops_) WakeWorker(*loop);
     self.state = Worker::State::kAsleep;
     while (self.state == Worker::State::kAsleep && !stopping_) {
@@ -280,16 +283,17 @@ void ComputePool::StayIfDisturbed(Worker& self) {
 
 bool ComputePool::MayHelp(const Worker& worker, const Loop& loop) const {
   // A worker that is bound to the caller's CPU would compete with the caller
-  // for it.
+  // for this CPU.
   return worker.processor != loop.processor && computing_ < loop.threads &&
          loop.HasParts();
 }
 
 void ComputePool::SpinForLoop(Worker& self) {
   const bool disturbed = IsDisturbed();
-  // The loop whose caller this worker watches, if other processes use the CPUs.
-  // It is the oldest loop. All of its parts are taken. Its caller is not on
-  // this worker's CPU.
+  // The loop whose caller this worker watches. If other processes use the CPUs,
+  // this is the oldest loop. Usually, all parts of this loop are taken. The
+  // worker watches nothing if the caller was on this worker's CPU at the start
+  // of the loop, or if the caller has been moved already.
   Loop* last = nullptr;
   if (disturbed) {
     if (self.processor < 0 || loops_.empty()) return;
@@ -298,8 +302,8 @@ void ComputePool::SpinForLoop(Worker& self) {
   }
   const int64_t used = last ? ProcessorTime(last->caller_clock) : 0;
   const int64_t start = Now(), seen = published_.load(), gone = retired_.load();
-  // Any new loop ends the spinning, even if this worker may not help it. The
-  // new loop's caller may need this CPU.
+  // Any new loop ends the spinning, even if this worker is not allowed to help
+  // the new loop. Perhaps the new loop's caller needs this CPU.
   self.state = Worker::State::kSpinning;
   mu_.Unlock();
   SpinUntil(disturbed ? kStandstill : kWorkerSpin, [&] {
@@ -307,15 +311,16 @@ void ComputePool::SpinForLoop(Worker& self) {
   });
   mu_.Lock();
   self.state = Worker::State::kComputing;
-  // The watched loop may be gone, and a later loop may have the same address on
-  // the stack. Returns if this is possible, or if the caller need not be moved.
+  // Returns if the watched loop may be gone. A later loop can have the same
+  // address on the stack. Therefore, any new loop ends the watch, too. Also
+  // returns if the caller need not be moved.
   if (last == nullptr || published_.load() != seen ||
       std::find(loops_.begin(), loops_.end(), last) == loops_.end() ||
       last->helpers.load() > 0 || last->moved) {
     return;
   }
-  // If the caller has computed for less than half of the time, it waits for its
-  // CPU. It is then moved to this worker's CPU.
+  // If the caller has computed for less than half of the time since `start`, it
+  // waits for its CPU. It is then moved to this worker's CPU.
   if (ProcessorTime(last->caller_clock) - used < (Now() - start) / 2) {
     last->moved = true;
     MoveThread(last->caller, self.processor);

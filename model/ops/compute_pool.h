@@ -13,7 +13,7 @@
 
 namespace sfmamba::ops {
 
-// Worker threads that help their callers to compute loops. Any number of
+// Worker threads that help the pool's callers to compute loops. Any number of
 // callers may use the pool at the same time:
 //
 //   pool.Run(/*threads=*/4, rows, /*grain=*/16,
@@ -24,8 +24,9 @@ namespace sfmamba::ops {
 // workers are busy, the caller computes the whole loop.
 //
 // Each loop has a maximum number of threads. Workers help a loop only while
-// fewer threads than this compute in the whole pool. So callers that compute at
-// the same time do not oversubscribe the CPUs.
+// fewer threads than this maximum compute in the whole pool, including its
+// callers. So callers that compute at the same time do not oversubscribe the
+// CPUs.
 //
 // On a quiet machine, a loop has one part for each thread, which is fastest. An
 // idle thread spins for a fraction of a millisecond before it sleeps.
@@ -39,27 +40,28 @@ namespace sfmamba::ops {
 // - Idle threads sleep at once. Spinning would take time from the threads for
 //   which they wait.
 // - If a loop may have as many threads as the pool has CPUs, one worker stays
-//   on each CPU. No worker helps a caller on the worker's own CPU. Without
-//   this rule, Linux often wakes a worker on its caller's CPU while another
-//   process has the other CPU.
+//   on each CPU. A worker does not help a caller that is on the same CPU. If
+//   workers did not stay, Linux would often wake a worker on its caller's CPU,
+//   because another process uses the CPU on which the worker ran before.
 // - Each worker computes one part at a time and offers its CPU to other
 //   processes between two parts. Linux then seldom takes the CPU within a
 //   part.
 // - When the last part is taken, a worker that stays on its CPU watches for a
 //   moment whether the loop's caller computes. If the caller has lost its
-//   CPU, it gets the worker's CPU. Without this, Linux would let the caller
-//   wait until its next tick, milliseconds later.
+//   CPU, the worker moves the caller to the worker's CPU. Otherwise, Linux
+//   would let the caller wait for its CPU until Linux's next tick, which comes
+//   milliseconds later.
 //
 // Thread-safe. No loop may run when the pool is destroyed.
 class ComputePool {
  public:
   using Body = absl::FunctionRef<void(int64_t begin, int64_t end)>;
 
-  // The workers run on the processors that the calling thread may run on.
+  // The workers run on the CPUs that the calling thread may run on.
   ComputePool();
-  // The workers run only on the CPUs in `processors`, which are Linux's CPU
-  // numbers, at least one. If Linux refuses to bind the workers, the pool works
-  // but is slower.
+  // The workers run only on the CPUs in `processors`, a list of Linux's CPU
+  // numbers. The list must not be empty. If Linux refuses to bind the workers,
+  // the pool works but is slower.
   explicit ComputePool(std::vector<int> processors);
   ~ComputePool();
   ComputePool(const ComputePool&) = delete;
@@ -91,8 +93,8 @@ class ComputePool {
   void Work(Worker& self) ABSL_LOCKS_EXCLUDED(mu_);  // A worker's thread.
   void StayIfDisturbed(Worker& self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits for a new loop, at most 0.5 ms. If other processes use the CPUs,
-  // waits only 0.1 ms. If the oldest loop's caller has no CPU by then, moves it
-  // to the CPU of this worker.
+  // waits only 0.1 ms. If the caller of the oldest loop has lost its CPU during
+  // these 0.1 ms, moves this caller to the worker's CPU.
   void SpinForLoop(Worker& self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MayHelp(const Worker& worker, const Loop& loop) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -101,10 +103,10 @@ class ComputePool {
   void WakeWorker(const Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Spins until done() returns true, until `limit` is over, or until the thread
-  // loses its processor.
+  // has lost its CPU.
   void SpinUntil(absl::Duration limit, absl::FunctionRef<bool()> done);
-  // Records that a thread had no CPU for this time. Returns whether another
-  // process must have used the CPU.
+  // Records that a thread had no CPU for this time. Returns whether the time is
+  // so long that another process must have used the CPU.
   bool NoticePause(int64_t nanoseconds);
 
   const bool bound_;  // Whether workers run on processors_ only.

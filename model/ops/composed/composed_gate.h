@@ -10,8 +10,9 @@ namespace sfmamba::ops {
 // Applies the activation to x in place, with libtorch. Returns x.
 at::Tensor& ActivateByLibtorch(at::Tensor& x, model::Nonlinearity activation);
 
-// Computes a gated convolution in separate steps. An implementation computes
-// the depthwise convolution, and libtorch's operators compute the gate.
+// Computes a gated convolution in separate steps. An operator of the given
+// Implementation computes the depthwise convolution. Operators of libtorch
+// compute the gate.
 class ComposedGate : public GatedConvolutionOp {
  public:
   ComposedGate(const Implementation& implementation,

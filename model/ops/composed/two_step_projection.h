@@ -7,9 +7,9 @@
 
 namespace sfmamba::ops {
 
-// Computes the inputs of a scan with two linear operators of an implementation.
-// x_proj computes (p | B | C), where p is dt in low rank. dt_proj expands p to
-// dt.
+// Computes the inputs of a scan (dt, B and C) from u with two linear operators.
+// The first operator, x_proj, computes a matrix with the columns (r | B | C),
+// where r is dt in low rank. The second operator, dt_proj, expands r to dt.
 class TwoStepProjection : public ScanProjectionOp {
  public:
   TwoStepProjection(const Implementation& implementation,
@@ -17,7 +17,10 @@ class TwoStepProjection : public ScanProjectionOp {
 
   ScanInputs Forward(const at::Tensor& u) const override;
 
-  // Splits the columns of p [rows, tokens, ... + 2 * states] into dt, B and C.
+  // Splits the columns of p [rows, tokens, d + 2 * states]. The first d columns
+  // become dt, the next `states` columns B, and the last `states` columns C.
+  // Returns dt, B and C together with u. If p is a result of x_proj, dt is
+  // still in low rank.
   static ScanInputs Split(const at::Tensor& u, const at::Tensor& p,
                           int64_t states);
 

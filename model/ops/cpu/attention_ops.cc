@@ -19,8 +19,9 @@ constexpr int64_t kGrainProducts = 1 << 19;
 // The minimum for parts with a larger overhead. These are parts that call
 // libtorch, or all parts while other processes use the CPUs.
 constexpr int64_t kLongGrainProducts = 1 << 21;
-// The largest number of queries in a part. Each part packs all keys of its
-// head.
+// The largest number of a head's queries that one call of our kernel computes.
+// Several threads can thus share a head with many queries. A smaller number
+// would be slower, because each call packs all keys and values of its head.
 constexpr int64_t kPartQueries = 1024;
 
 // Returns an uninitialised result. In memory, the heads of a token lie side by
@@ -38,7 +39,8 @@ void AttendByLibtorch(const at::Tensor& q, const at::Tensor& k,
       q.size(2) * k.size(2) * (k.size(3) + v.size(3)) * q.size(1 - axis);
   ParallelFor(q.size(axis), std::max<int64_t>(1, kLongGrainProducts / products),
               [&](int64_t begin, int64_t end) {
-                // The mode is set for each thread.
+                // Inference mode is a property of a thread, so each thread sets
+                // it.
                 const c10::InferenceMode guard;
                 const auto part = [&](const at::Tensor& x) {
                   return x.narrow(axis, begin, end - begin);

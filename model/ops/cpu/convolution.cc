@@ -154,9 +154,11 @@ kernels::Int8Activation ToInt8(Activation activation) {
   return kernels::Int8Activation::kNone;
 }
 
-// Returns whether int8 makes the convolution faster. It does so only for long
-// products, so the kernel must have more than one pixel and there must be one
-// group. The int8 kernel multiplies four channels at once.
+// Returns whether the convolution is computed in int8 if the model is int8.
+// int8 is faster only if each value of the result is the sum of many products.
+// So the convolution must be larger than 1x1 and have one group. The number of
+// input channels must be a multiple of 4, because our int8 code multiplies four
+// channels at once. Outputs of the network are not computed in int8.
 bool IsForInt8(const ConvolutionParameters& parameters) {
   return parameters.kernel() > 1 && parameters.groups == 1 &&
          parameters.in() % 4 == 0 && !parameters.is_output;
@@ -246,8 +248,8 @@ std::unique_ptr<ConvolutionOp> CpuImplementation::MakeConvolution(
     return std::make_unique<Int8Convolution>(parameters, weights);
   }
   const at::ScalarType type = ProductsOf(parameters.is_output);
-  // With AMX, bf16 computes all products faster than Winograd's method computes
-  // fewer products in fp32.
+  // Winograd's method needs fewer multiplications, but computes in fp32. With
+  // AMX, all multiplications in bf16 take less time.
   const bool tiles = type == at::kBFloat16 && kernels::HasAmxBf16();
   if (IsForWinograd(parameters) && !tiles) {
     return std::make_unique<WinogradConvolution>(parameters, weights);
@@ -261,8 +263,9 @@ std::unique_ptr<ConvolutionOp> CpuImplementation::MakeConvolution(
       return std::make_unique<DepthwiseConvolution>(parameters, weights);
     }
   }
-  // oneDNN computes convolutions with other numbers of groups. It is also used
-  // on CPUs without the instructions for our kernels.
+  // oneDNN computes the remaining convolutions. They have several groups, but
+  // are not depthwise. On CPUs without the instructions for our kernels, oneDNN
+  // computes all convolutions in fp32.
   return std::make_unique<OneDnnConvolution>(parameters, weights, at::kFloat);
 }
 

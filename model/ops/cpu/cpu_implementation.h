@@ -11,17 +11,21 @@ namespace sfmamba::ops {
 
 // The operators on the CPU, computed by our kernels.
 //
-// In fp32 or bf16, matrix products and convolutions multiply in this type and
-// sum in fp32. Everything else is fp32: norms, the scan, the residual stream,
-// outputs, and all values that are not only read by products.
+// If the precision is fp32 or bf16, matrix products and convolutions multiply
+// in this type and sum in fp32. Even in bf16, some convolutions multiply in
+// fp32. These are convolutions with several groups, convolutions by Winograd's
+// method, and all convolutions on CPUs without the instructions for our
+// kernels. A value may be bf16 if only products read it. Everything else is
+// fp32, for example norms, the scan, the residual stream and the network's
+// outputs.
 //
-// In int8, linear layers and dense convolutions of more than one pixel multiply
-// in int8. Exceptions are outputs, a scan's projections and the first
-// convolution. Attention multiplies in bf16 if the CPU has instructions for it.
-// The rest is fp32.
+// If the precision is int8, linear layers multiply in int8. Convolutions also
+// do if they have one group and a kernel larger than 1x1. Exceptions are
+// outputs, a scan's projections and the first convolution. Attention multiplies
+// in bf16 if the CPU has instructions for it. The rest is fp32.
 //
-// A row of a product has the same bits for any other rows and any number of
-// threads.
+// The bits of a row of a product do not depend on the other rows or on the
+// number of threads.
 class CpuImplementation : public Implementation {
  public:
   // `precision` is fp32, bf16 or int8. bf16 and int8 are slow on processors

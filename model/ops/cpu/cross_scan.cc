@@ -162,9 +162,9 @@ class CpuCrossScan : public CrossScanOp {
 
 std::unique_ptr<CrossScanOp> CpuImplementation::MakeCrossScan(
     const CrossScanParameters& parameters) const {
-  // int8 is no faster for such small products, so an fp32 implementation makes
-  // their operators. A temporary object is enough, because operators keep no
-  // reference to it.
+  // int8 is no faster for such small products. Therefore, a CpuImplementation
+  // for fp32 makes their operators. It may be a temporary object, because the
+  // operators keep no reference to it.
   if (int8_) {
     return std::make_unique<CpuCrossScan>(CpuImplementation(), parameters,
                                           products_);

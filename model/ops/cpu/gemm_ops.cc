@@ -18,10 +18,11 @@ namespace {
 constexpr int64_t kGrainProducts = 1 << 19;
 // Reading a weight takes as long as this many multiplications.
 constexpr int64_t kReadProducts = 8;
-// The threads divide the rows if each gets at least this many. Each part then
-// reads all weights. Otherwise, each thread would read the inputs of all rows,
-// which other threads have written. This takes longer, unless there are more
-// parts than threads.
+// The threads divide the rows if each thread gets at least this many. If they
+// divided the outputs, each thread would have to read all rows of x, which
+// other threads have written. For many rows, this takes longer than reading all
+// weights in each thread. But if loops have more parts than threads, the
+// outputs are divided. Otherwise, each part would read all weights.
 constexpr int64_t kDividedRows = 64;
 
 int64_t Grain(int64_t products) {
@@ -29,8 +30,8 @@ int64_t Grain(int64_t products) {
 }
 
 // Divides the rows among the threads if there are many rows or few outputs. In
-// other cases, divides the panels of outputs, so that each thread reads
-// different weights.
+// other cases, divides the outputs in whole panels (see
+// kernels/linear/packed_gemm.h), so that each thread reads different weights.
 template <typename W>
 void MultiplyInParallel(const kernels::GemmArgs<W>& args) {
   const int64_t width = kernels::PanelWidth<W>();

@@ -20,11 +20,12 @@ namespace {
 // Each thread gets at least this many values. The fastest kernels need about 10
 // us for them, which is longer than waking a thread.
 constexpr int64_t kGrainValues = 16384;
-// The minimum for the scan, which needs more time per value. It does not apply
-// while other processes use the CPUs. A thread that loses its CPU would then
-// delay a short loop for longer than the loop takes.
+// The minimum for the scan, which needs more time per value. While other
+// processes use the CPUs, kGrainValues is the minimum for the scan, too. More
+// of the short loops then stay on one thread. If a short loop is divided, a
+// thread that loses its CPU delays it by more time than the whole loop takes.
 constexpr int64_t kGrainScanned = 4096;
-// The number of channels in one call of the scan or of the convolution.
+// The threads divide the channels of a scan in blocks of this many channels.
 constexpr int64_t kBlockChannels = 16;
 
 // Returns the arguments for sequences [begin, end).
@@ -43,8 +44,9 @@ void ForEach(int64_t items, int64_t values, Body body,
   ParallelFor(items, grain, body);
 }
 
-// Calls body(sequence, first channel, last channel + 1) for all channels of all
-// sequences. The calls run in parallel if there are enough values.
+// Calls body(sequence, first channel, last channel + 1) for ranges of channels.
+// The calls cover all channels of all sequences. They run in parallel if there
+// are enough values.
 template <typename Body>
 void ForEachChannelBlock(const kernels::PackedSequences& sequences,
                          int64_t channels, Body body) {
@@ -89,8 +91,11 @@ void NormalizeTokens(const at::Tensor& x, const at::Tensor& gamma,
   args.gamma = Floats(gamma);
   args.beta = Floats(beta);
   args.eps = eps;
-  // Without a swap, the rows are independent, so threads can divide them. If
-  // there are fewer sequences than threads, the swap is therefore done before.
+  // If the kernel swaps, the threads can only divide the sequences. If there
+  // are fewer sequences than threads, the swap is therefore done here, before
+  // the loop. The threads can then divide the rows. This is not done while
+  // loops have many parts. Other processes then use the CPUs, and short loops
+  // are better not divided.
   const int64_t rows = x.numel() / channels;
   const bool beforehand = swap && length > 1 && rows / length < LoopThreads() &&
                           !LoopsHaveManyParts();
@@ -169,8 +174,8 @@ void SelectiveScan(const ScanParameters& scan, const at::Tensor& u,
 }
 
 void GeluTanh(at::Tensor& x) {
-  // The activation handles all values in the order of memory, so the order of
-  // the axes does not matter.
+  // The loop handles all values in the order in which they lie in memory, so
+  // the order of the axes does not matter.
   TORCH_CHECK(x.is_non_overlapping_and_dense(), "expected a dense tensor");
   Dispatch(x, [&](auto type) {
     using T = decltype(type);

@@ -90,7 +90,9 @@ void DispatchWeights(const PackedWeights& weights, Body body) {
 }
 
 // Packs the weight for products in `type`, fp32 or bf16. For fp32, finite
-// weights are packed as SplitFloats if this is faster.
+// weights are packed as SplitFloats if the CPU multiplies them faster than
+// floats. A product splits a SplitFloat into three bf16 values, see
+// kernels/linear/packed_gemm.h.
 PackedWeights PackGemm(const at::Tensor& weight,
                        at::ScalarType type = at::kFloat);
 
@@ -102,9 +104,10 @@ enum class GemmOutput {
 };
 
 // Multiplies x [rows, in] by the weights and adds bias [out], if it is defined.
-// y is [rows, out]. All tensors and sums are fp32. If the weights are bf16, x
-// and y may also be bf16, and x is rounded to bf16 before it is multiplied. The
-// bits of a row of y depend on this row of x alone.
+// y is [rows, out]. Sums and bias are fp32. If the weights are fp32, x and y
+// are fp32, too. If the weights are bf16, x and y may be fp32 or bf16. An fp32
+// x is then rounded to bf16 before it is multiplied. With GemmOutput::kAdd, y
+// must be fp32. The bits of a row of y do not depend on the other rows of x.
 void Gemm(const at::Tensor& x, const PackedWeights& weights,
           const at::Tensor& bias, GemmOutput output, at::Tensor y);
 
@@ -242,9 +245,13 @@ void SegmentationArgmax(const at::Tensor& logits, int input_height,
                         int input_width, bool confidence,
                         model::Segmentation* out);
 
-// Resizes taps [N, h, w, 9 * C], contiguous, and adds them to y [N, C, H, W],
-// channels-last in memory. Both are fp32. See
-// kernels/segmentation/conv3x3_after_resize.h.
+// The second step of a 3x3 convolution over maps that are resized from [h, w]
+// to [H, W]. In the first step, the caller multiplies each pixel of the small
+// maps by the weights of the kernel's nine taps. This gives C products for each
+// tap. `taps` [N, h, w, 9 * C], contiguous, contains these products. This
+// function resizes the products to [H, W]. It adds them to y [N, C, H, W],
+// shifted by the offsets of their taps. y is channels-last in memory. Both
+// tensors are fp32. See kernels/segmentation/conv3x3_after_resize.h.
 void AddConv3x3AfterResize(const at::Tensor& taps, at::Tensor& y);
 
 }  // namespace sfmamba::ops

@@ -28,8 +28,9 @@ class CpuShortConvolution : public ShortConvolutionOp {
   const ShortConvolutionParameters parameters_;
 };
 
-// Scans token by token, so the result does not depend on how sequences are
-// folded into rows.
+// A row of the inputs contains one or several sequences. The number of
+// sequences in a row does not change the result, because each sequence is
+// scanned by itself, token by token.
 class CpuScan : public SelectiveScanOp {
  public:
   explicit CpuScan(const ScanParameters& parameters)
@@ -54,9 +55,9 @@ std::unique_ptr<ShortConvolutionOp> CpuImplementation::MakeShortConvolution(
 
 std::unique_ptr<ScanProjectionOp> CpuImplementation::MakeScanProjection(
     const ScanProjectionParameters& parameters) const {
-  // int8 is no faster for such small products, so an fp32 implementation makes
-  // their operators. A temporary object is enough, because operators keep no
-  // reference to it.
+  // int8 is no faster for such small products. Therefore, a CpuImplementation
+  // for fp32 makes their operators. It may be a temporary object, because the
+  // operators keep no reference to it.
   if (int8_) {
     return std::make_unique<TwoStepProjection>(CpuImplementation(), parameters);
   }
