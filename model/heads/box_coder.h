@@ -25,9 +25,9 @@ model::Box ClipBox(const model::Box& box, int height, int width);
 model::Box BoxAt(const at::Tensor& boxes, int64_t row);
 void SetBox(const at::Tensor& boxes, int64_t row, const model::Box& box);
 
-// `boxes` is [n, 4]. Each box has K sets of deltas of its own: `deltas` is [n,
-// 4 K]. Applies each set to its box and clips the result to the image. Returns
-// the results as [n, 4 K].
+// Decodes boxes [n, 4] with deltas [n, 4 K], which contain K sets of four
+// deltas for each box. Applies each set to its box and clips the result to the
+// image. Returns the results as [n, 4 K].
 at::Tensor DecodeBoxes(const at::Tensor& boxes, const at::Tensor& deltas,
                        const Deltas& stds, int height, int width);
 

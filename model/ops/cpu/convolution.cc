@@ -249,7 +249,7 @@ std::unique_ptr<ConvolutionOp> CpuImplementation::MakeConvolution(
   }
   const at::ScalarType type = ProductsOf(parameters.is_output);
   // Winograd's method needs fewer multiplications, but computes in fp32. With
-  // AMX, all multiplications in bf16 take less time.
+  // AMX, multiplying in bf16 without this method is faster.
   const bool tiles = type == at::kBFloat16 && kernels::HasAmxBf16();
   if (IsForWinograd(parameters) && !tiles) {
     return std::make_unique<WinogradConvolution>(parameters, weights);

@@ -22,7 +22,8 @@ constexpr int64_t kReadProducts = 8;
 // divided the outputs, each thread would have to read all rows of x, which
 // other threads have written. For many rows, this takes longer than reading all
 // weights in each thread. But if loops have more parts than threads, the
-// outputs are divided. Otherwise, each part would read all weights.
+// outputs are divided. If the rows were divided, each of the many parts would
+// read all weights.
 constexpr int64_t kDividedRows = 64;
 
 int64_t Grain(int64_t products) {

@@ -21,10 +21,10 @@ namespace sfmamba::ops {
 // model/ops/parallel.h divide the work. The results do not depend on the number
 // of threads.
 //
-// Activations are [tokens, channels] in fp32 or bf16. All activations of a call
-// have the same type. The last axis is contiguous, and rows may be any distance
-// apart. Each `length` consecutive tokens form a sequence. Parameters are
-// contiguous fp32.
+// Unless a function's comment says otherwise, activations are [tokens,
+// channels] in fp32 or bf16, and all activations of a call have the same type.
+// The last axis is contiguous, and rows may be any distance apart. Each
+// `length` consecutive tokens form a sequence. Parameters are contiguous fp32.
 
 // Returns the LayerNorm of x, see kernels/sequence/layer_norm.h. x is
 // contiguous and is written only with `swap`. The result has x's shape and type
