@@ -9,7 +9,9 @@ const MAX_ENLARGEMENT = 3;
 const MAX_LABEL = 40;  // In characters.
 
 export class View {
-  // Draws into `canvas`. It is as large as the element around it, `frame`, allows.
+  // Draws into `canvas`. `frame` is the element around the canvas. The canvas is made as large as
+  // the width of `frame` and the height of the window allow, up to MAX_ENLARGEMENT times the
+  // picture's size.
   constructor(canvas, frame) {
     this.canvas = canvas;
     this.frame = frame;
@@ -27,8 +29,8 @@ export class View {
 
   removeOverlay() {
     this.layer = null;  // A canvas with masks. It is stretched over the picture.
-    this.boxes = [];    // {box, text, color}, in pixels of `size`.
-    this.size = null;   // The {width, height} of the picture in the answer.
+    this.boxes = [];    // {index, box, text, color}. `box` is in pixels of `size`.
+    this.size = null;   // The {width, height} that the answer states for the picture.
     this.focus = -1;    // The highlighted box, or -1.
   }
 
@@ -98,8 +100,9 @@ export class View {
     context.globalAlpha = 1;
   }
 
-  // Draws a label above the box's corner. It is lower at the picture's edge or if another
-  // label is there.
+  // Draws a label above the box's top left corner. A label that would leave the picture is moved
+  // inwards. A label that would cover an earlier label is moved down. `place` contains the box's
+  // corner, the picture's size and the labels that were drawn before.
   drawLabel(context, place, text, color) {
     const short = text.length > MAX_LABEL ? `${text.slice(0, MAX_LABEL)}…` : text;
     const labelWidth = context.measureText(short).width + 10;

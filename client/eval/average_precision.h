@@ -11,9 +11,9 @@ namespace sfmamba::client {
 
 // Average precision of boxes or masks, as COCO defines it. It is computed at
 // 101 values of recall, for ten thresholds of intersection over union (IoU)
-// from 0.50 to 0.95. Objects of all sizes count, and the 100 best detections
-// per class and image. Results are equal to pycocotools' results. Source:
-// cocoeval.py.
+// from 0.50 to 0.95. Objects of all sizes are counted. For each class and
+// image, only the 100 detections with the highest scores are counted. Results
+// are equal to pycocotools' results. Source: cocoeval.py.
 //
 // Thread-compatible.
 class AveragePrecision {
@@ -22,14 +22,14 @@ class AveragePrecision {
 
   struct Figures {
     double ap50 = 0;  // Average precision at an IoU of 0.50.
-    double ap = 0;    // The mean over all thresholds of the IoU.
+    double ap = 0;    // Mean of the average precisions at all ten IoUs.
   };
 
   // The objects and detections of one class in one image. A crowd is a region
-  // in which any number of detections may lie. Such detections count neither as
-  // right nor as wrong. `iou` returns the IoU of a detection and an object,
-  // both given by index. If the object is a crowd, it returns the fraction of
-  // the detection that lies in the crowd.
+  // in which any number of detections may lie. Detections in a crowd count
+  // neither as right nor as wrong. `iou` returns the IoU of a detection and an
+  // object, both given by index. If the object is a crowd, `iou` returns the
+  // fraction of the detection that lies in the crowd.
   struct Matches {
     // Indexed by object.
     std::vector<bool> crowds;
@@ -55,7 +55,7 @@ class AveragePrecision {
     std::array<Outcome, kThresholds> outcomes;
   };
   struct Class {
-    int64_t objects = 0;  // The number without crowds.
+    int64_t objects = 0;  // Number of objects that are not crowds.
     std::vector<Detection> detections;
   };
 

@@ -45,7 +45,8 @@ path NameOfFolder(const path& folder) {
 
 // Returns the path of the picture `file_name` in the first of `folders` that
 // contains it. If no folder contains it, returns its path in the first folder.
-// Returns INVALID_ARGUMENT if `file_name` leads out of the folders.
+// Returns INVALID_ARGUMENT if `file_name` is outside the folders, for example
+// "../x.jpg".
 absl::StatusOr<std::string> PicturePath(
     const std::string& file_name, const std::vector<std::string>& folders) {
   const std::string slashes = absl::StrReplaceAll(file_name, {{"\\", "/"}});

@@ -20,8 +20,8 @@ struct CocoObject {
   int64_t category_id = 0;
   CocoBox box;
   bool crowd = false;  // A region of many objects.
-  // Unset if only the box is known. A crowd without a mask gets its box as the
-  // mask.
+  // Unset if only the box is known. If a crowd has no mask in the file, its box
+  // becomes its mask.
   std::optional<RunLengths> mask;
 };
 
@@ -45,17 +45,19 @@ struct CocoFile {
   std::string left_out;
 };
 
-// Reads the file `json`. A picture is looked up in each of `folders`, and the
-// first file found is used. "file_name" may begin with the folder's name.
+// Reads the file `json`. A picture's "file_name" is looked up in each of
+// `folders`, and the first file found is used. "file_name" may begin with the
+// folder's name.
 //
 // Ids and sizes are whole numbers, which may be written as 1.0. A category
 // without objects is left out if another category names it as its
 // "supercategory". Polygons of fewer than three points and boxes outside their
 // picture are left out. Other boxes are clipped.
 //
-// Returns NOT_FOUND if the file cannot be read. Returns INVALID_ARGUMENT with
-// the name of an entry if the entry is malformed, refers to an unknown id,
-// leads out of the folders, or repeats the id or name of another entry.
+// Returns NOT_FOUND if the file cannot be read. Returns INVALID_ARGUMENT if an
+// entry is malformed, refers to an unknown id, or has the id or name of another
+// entry. Also returns INVALID_ARGUMENT if a "file_name" is outside the folders,
+// for example "../x.jpg". The error names the entry.
 absl::StatusOr<CocoFile> ReadCocoFile(const std::string& json,
                                       const std::vector<std::string>& folders);
 

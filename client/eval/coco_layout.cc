@@ -64,7 +64,8 @@ std::vector<path> Entries(const path& folder, bool folders) {
   return found;
 }
 
-// Returns true if the file, whatever its name, contains COCO's lists.
+// Returns true if the file contains the lists "images", "annotations" and
+// "categories" of COCO's format. The file's name does not matter.
 bool IsCoco(const path& file) {
   const absl::StatusOr<std::string> text = ReadFile(file.string());
   if (!text.ok()) return false;
@@ -73,9 +74,9 @@ bool IsCoco(const path& file) {
          root->Has("categories");
 }
 
-// Returns the files with annotations in `folder`. If some are named
-// instances_*, returns only these. Files with captions, for example, are then
-// ignored.
+// Returns the files with annotations in `folder`. If the names of some begin
+// with "instances_", returns only these files. Other annotations, for example
+// captions, are then ignored.
 std::vector<path> AnnotationsIn(const path& folder) {
   std::vector<path> files = Entries(folder, /*folders=*/false);
   const auto is_instances = [](const path& file) {

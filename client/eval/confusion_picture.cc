@@ -14,12 +14,14 @@ namespace sfmamba::client {
 namespace {
 
 constexpr int kCell = 28;  // Width and height of a cell, in pixels.
-// Letters are as large as in a picture whose sides have this length.
+// In pixels. The letters have the size that Lettering chooses for a square
+// picture with sides of this length.
 constexpr int kLetters = 420;
 const cv::Scalar kPaper(255, 255, 255), kGrid(200, 200, 200);
 
-// The classes to draw and the texts of rows and columns. The last column is for
-// the other classes if `has_rest` is true.
+// The classes to draw and the texts of rows and columns. If `has_rest` is true,
+// the last column counts answers with a class that is not drawn, or without a
+// class.
 struct Layout {
   std::vector<int> classes;
   std::vector<std::string> rows, columns;
@@ -112,7 +114,7 @@ Picture DrawConfusion(const Confusion& confusion,
     cv::Mat upright;
     cv::rotate(Names(lettering, layout.columns, top), upright,
                cv::ROTATE_90_COUNTERCLOCKWISE);
-    // This rotation already puts the first name at the left.
+    // This rotation moves the first name from the top to the left.
     upright.copyTo(canvas(cv::Rect(left, 0, columns * kCell, top)));
   }
   for (int i = 0; i < rows; ++i) {

@@ -39,8 +39,9 @@ struct Dataset {
   v1::Model::Task task = v1::Model::TASK_UNSPECIFIED;
   bool labelled = true;
   std::vector<Sample> samples;  // There is at least one sample.
-  // Class by label. For detection, a class is the category's id. For
-  // classification, it is always 0.
+  // The labels of the classes. For detection, each label is mapped to the id of
+  // its category. For classification, only the labels are used, and each is
+  // mapped to 0. For segmentation, the map is empty.
   std::map<std::string, int64_t> classes;
   // The value of CocoFile::left_out. Set only for detection.
   std::string left_out;

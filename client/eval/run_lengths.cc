@@ -13,11 +13,13 @@ namespace sfmamba::client {
 namespace {
 
 // Divides the picture into the longest runs in which neither mask changes.
-// Calls `use(length, in_a, in_b)` for each of them.
+// Calls `use(length, in_a, in_b)` for each run. `in_a` is true if the run's
+// pixels are set in `a`, and `in_b` if they are set in `b`.
 template <typename Use>
 void ForEachStretch(const RunLengths& a, const RunLengths& b, Use use) {
   size_t i = 0, j = 0;
-  // The pixels of run i - 1 of `a` and of run j - 1 of `b` that are left.
+  // The current runs are number i - 1 of `a` and number j - 1 of `b`. These
+  // variables count the pixels of the current runs that are not yet visited.
   int64_t left_a = 0, left_b = 0;
   while (true) {
     while (left_a == 0 && i < a.counts.size()) left_a = a.counts[i++];
@@ -34,7 +36,8 @@ struct Point {
   int x, y;
 };
 
-// Appends the points of a line, in steps of at most one along both axes.
+// Appends the points of the line from `from` to `to`. Neighbouring points
+// differ by at most 1 in both coordinates.
 void AddLine(Point from, Point to, std::vector<Point>* points) {
   const int dx = std::abs(to.x - from.x), dy = std::abs(to.y - from.y);
   const bool flat = dx >= dy;
@@ -93,7 +96,7 @@ absl::StatusOr<RunLengths> FromCompressed(absl::string_view counts, int width,
 RunLengths FromPolygon(const std::vector<double>& polygon, int width,
                        int height) {
   constexpr double kScale = 5;  // Steps of the outline per pixel.
-  // Coordinates beyond this distance are moved to it, which limits the
+  // In pixels. Coordinates are clamped to [-far, far], which limits the
   // outline's length.
   const double far = 4.0 * std::max(width, height);
   const size_t count = polygon.size() / 2;

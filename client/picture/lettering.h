@@ -13,23 +13,25 @@ class Lettering {
  public:
   explicit Lettering(cv::Size picture);
 
-  // Returns the size in pixels of a line with its margin. Long texts are
-  // shortened (see Write()).
+  // Returns the size in pixels of a line of text with its margin. Long texts
+  // are shortened (see Write()).
   cv::Size BoxSize(const std::string& text) const;
 
-  // Returns the width of lines that suit the text.
+  // Returns the thickness in pixels of the letters' strokes. It also suits
+  // lines that are drawn near the text, for example boxes.
   int stroke() const { return stroke_; }
 
   // Writes `text` into a box whose top left corner is `top_left`. The text is
   // black or white, whichever is clearer on `background` (R, G, B). The caller
-  // paints the background. Only the first 40 bytes of a text are written.
+  // paints the background. If a text has more than 40 bytes, its first 37 bytes
+  // and "..." are written.
   void Write(const std::string& text, cv::Point top_left,
              const cv::Scalar& background, cv::Mat* canvas) const;
 
  private:
   int stroke_;
   double scale_;  // Scale factor of OpenCV's font.
-  int margin_;
+  int margin_;    // In pixels.
 };
 
 }  // namespace sfmamba::client
