@@ -1,4 +1,5 @@
-"""Compiles the server's .proto files into sfmamba/messages.binpb. pyproject.toml says the rest."""
+"""Compiles the server's .proto files into sfmamba/messages.binpb. The package's metadata and all
+other settings are in pyproject.toml."""
 
 import pathlib
 import shutil

@@ -17,7 +17,8 @@ from .client import Client
 from .results import (ClassArea, Classification, Detections, HeatMap, ModelInfo, Segmentation,
                       Timing)
 
-# Also allows the import of stubs of sfmamba/v1 that lie in another folder of sys.path.
+# Lets `import sfmamba.v1` find the code that a user has generated from sfmamba/v1/*.proto in
+# another folder of sys.path. Without this line, Python would search only this package's folder.
 __path__ = pkgutil.extend_path(__path__, __name__)
 
 __version__ = '0.1.0'

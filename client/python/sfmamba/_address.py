@@ -13,9 +13,13 @@ _EXCEPTIONS = ('no_grpc_proxy', 'no_proxy')
 
 
 def target(server: str) -> str:
-    """Returns gRPC's target for `server`. 'host:port' is looked up by DNS, and names with a scheme
-    of gRPC stay unchanged. Raises ValueError if no call could reach the server. Without this check,
-    gRPC would look up a host of this name or use port 443."""
+    """Returns gRPC's target for `server`. 'host:port' is looked up by DNS. Targets with a scheme of
+    gRPC, such as 'unix:', stay unchanged.
+
+    Raises ValueError for 'http://host:port' and similar URLs, and if the port is missing or
+    invalid. Without this check, gRPC would look up the whole URL as a host's name, or would use
+    port 443 if the port is missing.
+    """
     scheme, colon, _ = server.partition('://')
     if colon and scheme.lower() in ('http', 'https', 'grpc', 'grpcs', 'tcp'):
         raise ValueError(f"server: got {server!r}, expected 'host:port' without {scheme}://"
@@ -29,8 +33,8 @@ def target(server: str) -> str:
 
 
 def is_loopback(server: str) -> bool:
-    """Returns whether everything sent to `server` stays on this machine. In a list, every address
-    must be local. The only name that counts as local is localhost."""
+    """Returns whether everything sent to `server` stays on this machine. If `server` is a list of
+    addresses, every address must be local. The only name that counts as local is localhost."""
     text = server
     scheme = re.match(r'(unix|unix-abstract|ipv4|ipv6|dns):', server)
     if scheme:

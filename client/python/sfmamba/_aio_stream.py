@@ -13,9 +13,10 @@ from ._retry import Patience
 
 
 def _true_error(error: VisionError) -> VisionError:
-    """Corrects an error of grpc.aio, which loses the status of a call that ends while a request is
-    being written. grpc.aio then reports this INTERNAL error. It is replaced by UNAVAILABLE, so that
-    another call gets the true status."""
+    """Corrects an error of grpc.aio. If a call ends while a request is being written, grpc.aio
+    loses the call's status and reports this INTERNAL error instead. The function replaces it by
+    UNAVAILABLE. The stream then makes another call, which receives the true status if the cause
+    persists."""
     if error.code is grpc.StatusCode.INTERNAL and error.message == 'Internal error from Core':
         return VisionError(grpc.StatusCode.UNAVAILABLE, 'the server has ended the stream')
     return error

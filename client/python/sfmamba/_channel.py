@@ -1,4 +1,4 @@
-"""The code that both clients share for channels, credentials and deadlines."""
+"""The code for channels, credentials and deadlines that Client and AsyncClient share."""
 
 import json
 import math
@@ -63,7 +63,7 @@ def channel_options(check_health: bool, server_name: Optional[str] = None,
 def credentials(tls: bool, root_certificates: Optional[bytes], private_key: Optional[bytes],
                 certificate_chain: Optional[bytes]) -> Optional[grpc.ChannelCredentials]:
     """Returns the TLS credentials, or None without TLS. Raises ValueError if a file is empty, or if
-    a client's key comes without its certificate."""
+    only one of the client's key and certificate is given."""
     if b'' in (root_certificates, private_key, certificate_chain):
         raise ValueError('a certificate or key is empty')  # Some versions of gRPC would abort.
     if (private_key is None) != (certificate_chain is None):
@@ -80,9 +80,9 @@ def _check_token_is_safe(server: str) -> None:
 
 
 class Channels:
-    """Two channels to one server. Predictions use the first channel, which only sends to healthy
-    addresses. Questions about the server use the second channel, which sends to any address. Both
-    connect at the first call."""
+    """Two channels to one server. `healthy` sends only to addresses that report themselves healthy.
+    Predictions use it first. `any` sends to any address. All other calls use it, and predictions
+    use it if no healthy address can be reached. Both channels connect at their first call."""
 
     def __init__(self, make: Callable[[bool], Any]) -> None:
         self.healthy = make(True)
@@ -118,7 +118,7 @@ class Connection:
       budget: limits the retries of all calls.
       retry_exhausted: whether calls retry RESOURCE_EXHAUSTED.
       has_answered: whether the server has answered any call.
-      closed: whether the client has ended its calls.
+      closed: whether Client.close() has cancelled all calls. AsyncClient does not set it.
     """
 
     def __init__(self, api: Any, server: str, secrets: Optional[grpc.ChannelCredentials],
@@ -154,11 +154,12 @@ class Connection:
         return self._api.secure_channel(self._target, self._secrets, options)
 
     def error(self, rpc_error: Any) -> VisionError:
-        """Converts the error of a call. If the server did not describe it, the message becomes a
-        sentence that does."""
+        """Converts the error of a call to a VisionError. If the message is gRPC's own, it is
+        replaced by a sentence that describes the problem (see Reach.explained())."""
         error = from_rpc_error(rpc_error)
         if error.code is grpc.StatusCode.CANCELLED and not error.reason and not self.closed:
-            # A server that stops cancels the requests that it does not finish.
+            # When a server stops, it cancels the requests that it cannot finish in time. They may
+            # be retried, like requests whose connection was closed.
             error = VisionError(grpc.StatusCode.UNAVAILABLE, 'Socket closed')
         return self._reach.explained(error)
 

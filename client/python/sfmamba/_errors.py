@@ -109,8 +109,8 @@ class Reach:
     token: bool
 
     def explained(self, error: VisionError) -> VisionError:
-        """Replaces gRPC's own messages by a sentence that names the server. Does the same with
-        errors of a server that drains, loads or rejects the token."""
+        """Replaces gRPC's own messages by a sentence that names the server. Also replaces the
+        messages of a server that drains, loads or rejects the token."""
         if error.reason == 'DRAINING':
             error.message = f'the server at {self.server} is draining'
         elif error.reason == 'MODEL_NOT_READY' and error.metadata.get('state') == 'LOADING':
@@ -132,8 +132,8 @@ class Reach:
         return f' (asked through the HTTP proxy {proxy})' if proxy else ''
 
     def _unreachable(self, text: str) -> str:
-        """Returns a sentence that explains `text`, the message that gRPC 1.48 to 1.85 give a call
-        that has not reached the server."""
+        """Returns a sentence that explains `text`, which is gRPC's message for a call that has not
+        reached the server. Knows the messages of gRPC 1.48 to 1.85."""
         server = f'the server at {self.server}'
         lower = text.lower()
         connecting = 'last error' in lower
@@ -163,8 +163,9 @@ class Reach:
 
 
 class CallErrors:
-    """The errors of one call's attempts. If no healthy server can be reached, the next attempt goes
-    to any server. A draining server still answers, and others return an error with the reason."""
+    """The errors of one call's attempts. If an attempt reaches no healthy server, the next attempt
+    also goes to unhealthy servers. This is useful, because a draining server still answers for some
+    time. Any other unhealthy server returns an error that says why it is unhealthy."""
 
     def __init__(self) -> None:
         self.only_healthy = True  # Whether the next attempt goes only to healthy servers.

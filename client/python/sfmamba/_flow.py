@@ -1,5 +1,5 @@
-"""The pictures of a stream, from their requests to their answers. Both clients share this code,
-which neither waits nor calls."""
+"""The pictures of a stream, from their requests to their answers. Client and AsyncClient share this
+code. It neither blocks nor makes RPCs. _stream.py and _aio_stream.py do both."""
 
 import collections
 import dataclasses
@@ -15,7 +15,7 @@ from ._requests import Options
 from ._retry import is_passing
 
 MOST_IN_FLIGHT = 512  # This is the server's limit.
-# Number of calls to a server that has not answered yet.
+# The maximum number of StreamPredict calls of a stream while the server has not answered any.
 ATTEMPTS = 3
 # Time limit in seconds for the server to end a call after its last answer.
 END = 1.0
@@ -52,9 +52,10 @@ class Call:
         self.ended = False
 
     def next_only_healthy(self) -> bool:
-        """Returns whether the next call goes only to healthy servers. If none can be reached, the
-        next call goes to any server. A draining server still answers, and others return an error
-        with the reason."""
+        """Returns whether the next call goes only to healthy servers. If this call has reached no
+        healthy server, the next call also goes to unhealthy servers. This is useful, because a
+        draining server still answers for some time. Any other unhealthy server returns an error
+        that says why it is unhealthy."""
         failed = self.error is not None and not self.error.reason
         return not (failed and self.only_healthy)
 
@@ -71,7 +72,7 @@ _FIELDS = {_requests.CLASSIFY.path: 'classify', _requests.DETECT.path: 'detect',
 
 
 class Flow:
-    """Pictures by number. The number is the correlation ID.
+    """The pictures of one stream. Each picture has a number, which is its correlation ID.
 
     At most `in_flight` pictures are between add() and take_answers().
     """
@@ -86,7 +87,7 @@ class Flow:
         self._numbers = itertools.count()
         self._yielded = 0
         self._held = 0
-        self._waiting: Deque[Tuple[int, Any]] = collections.deque()  # Not sent by this call.
+        self._waiting: Deque[Tuple[int, Any]] = collections.deque()  # Still to be sent.
         self._sent: Dict[int, Any] = {}
         self._images: Dict[int, Any] = {}
         self._arrivals = itertools.count()
@@ -146,9 +147,10 @@ class Flow:
         return self.exhausted and self._held == 0
 
     def take(self, response: Any, call: Call) -> None:
-        """Processes a response of the call. An answer is stored. After a notice or a refusal, the
-        call takes no more requests. Raises VisionError (DATA_LOSS) for an answer to a picture that
-        was not sent."""
+        """Processes a response of the call. An answer is stored. The call takes no more requests
+        after the server's notice that it drains, or after an error with which the server
+        temporarily refuses a picture. Raises VisionError (DATA_LOSS) if the response does not
+        belong to a picture that was sent, or is a response of another method."""
         kind = response.WhichOneof('response')
         if kind == 'notice':
             call.takes_requests = False
@@ -180,7 +182,8 @@ class Flow:
         heapq.heappush(self._answers, (key, self._images.pop(number), answer))
 
     def take_answers(self) -> Iterator[Tuple[Any, Any]]:
-        """Yields pictures with their answers, as far as the order allows."""
+        """Yields pictures with their answers. If the answers must be ordered, stops at the first
+        picture that is not yet answered."""
         while self._answers and self._answers[0][0] == self._yielded:
             self._yielded += 1
             self._held -= 1
@@ -189,12 +192,19 @@ class Flow:
 
 
 def is_harmless(call: Call, asks: bool, is_owed: bool) -> bool:
-    """Returns whether the call after `call` may begin without a delay. It may if nothing is left to
-    send, or if a draining server has answered all pictures that it received.
+    """Returns whether the end of `call` is no failure, so that the next call may begin without a
+    delay.
+
+    If the call ended with an error, its end is harmless only if the error is UNAVAILABLE and no
+    picture is left to send. If the call ended without an error, its end is harmless in three cases:
+    - No picture is left to send.
+    - The call has sent at least one picture, and all that it has sent are answered.
+    - The call has sent no picture, because the server announced that it drains.
 
     Args:
       asks: whether the call has left a sent picture unanswered.
-      is_owed: whether there is a picture to send.
+      is_owed: whether a picture is left to send. Pictures that the call has left unanswered must be
+        sent again and are included.
     """
     if call.error is not None:
         return call.error.code is grpc.StatusCode.UNAVAILABLE and not is_owed

@@ -50,8 +50,8 @@ class Picture:
 
 @dataclasses.dataclass(frozen=True)
 class Resized:
-    """A picture that the client resizes, so that the server receives little and has nothing to
-    decode. Needs Pillow.
+    """A picture that the client resizes, so that the server receives fewer bytes and need not
+    decode them. Needs Pillow.
 
       model = client.model('photographs')
       client.classify(sfmamba.Resized('cat.jpg', model), model='photographs')
@@ -88,8 +88,8 @@ def several(images: Any) -> Any:
 
 
 def readable_again(source: Any) -> Any:
-    """Returns `source`, or the bytes of an open file, because another attempt could not read the
-    file again."""
+    """Returns `source`. If `source` is an open file, returns its bytes instead, because a retry
+    could not read the file a second time. Raises TypeError if the file is open in text mode."""
     if not hasattr(source, 'read') or hasattr(source, 'convert'):
         return source
     data = source.read()

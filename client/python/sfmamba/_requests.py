@@ -1,4 +1,5 @@
-"""Makes the requests of the three methods, divided into what the server accepts at a time."""
+"""Makes the requests for the methods Classify, Detect and Segment. A long list of pictures is
+divided into several requests, because the server limits the pictures and bytes of a request."""
 
 import dataclasses
 import math
@@ -18,7 +19,7 @@ _TRACEPARENT = re.compile('[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}')
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """The settings that all three methods accept besides their own parameters.
+    """The settings that classify(), detect() and segment() accept besides their own parameters.
 
     Attributes:
       priority: 'HIGH', 'NORMAL' or 'LOW': how urgent the request is while it waits.
@@ -139,8 +140,8 @@ def _refuse_bools(name: str, field: Any, value: Any) -> None:
 
 
 def _message(kind: Any, **fields: Any) -> Any:
-    """Returns a message of class `kind`. Fields that are None are not set. The TypeErrors and
-    ValueErrors name the field, unlike protobuf's."""
+    """Returns a message of class `kind`. Fields that are None are not set. Raises TypeError or
+    ValueError with the field's name, which protobuf's own errors do not contain."""
     message = kind()
     for field, value in fields.items():
         _refuse_bools(field, kind.DESCRIPTOR.fields_by_name[field], value)
@@ -173,16 +174,17 @@ class Tiles:
     """Overlapping tiles of a picture, in which a detector looks for small objects.
 
     Attributes:
-      width, height: size of a tile in pixels. 0: the smallest size at which a picture needs at
-        most `max_tiles` images, but at least the model's input size.
+      width, height: size of a tile in pixels. 0: the smallest size for which `max_tiles` suffices,
+        but at least the model's input size.
       overlap: the common part of neighbouring tiles, as a fraction (0..0.9) of the tile's side.
       whole: whether the detector also looks at the whole picture.
-      merge: 'NMS' keeps the best of the boxes that match. 'GREEDY_NMM' enlarges it to enclose
-        them.
+      merge: 'NMS' keeps only the best of the boxes that match. 'GREEDY_NMM' also enlarges the
+        best box, so that it encloses the others.
       match: 'IOU' compares the intersection of two boxes with their union, 'IOS' with the smaller
         box.
       match_threshold: boxes match if the ratio of `match` is at least this, 0..1.
-      max_tiles: the most network inputs that a picture may need. 0: the server's limit.
+      max_tiles: the maximum number of model inputs for one picture. Each tile is a model input,
+        and so is the whole picture if `whole` is true. 0: the server's limit.
     """
 
     width: int = 0
@@ -261,8 +263,9 @@ def as_asked(images: Any, answers: List[Any]) -> Any:
 
 
 def split(sizes: Sequence[int], max_images: int, max_bytes: int) -> Iterator[Tuple[int, int]]:
-    """Divides pictures of these sizes in bytes into requests. Yields the range [begin, end) of each
-    request. A request has as many consecutive pictures as fit, but at least one."""
+    """Divides pictures into requests. `sizes` are the pictures' sizes in bytes. Yields the range
+    [begin, end) of each request's pictures. A request has as many consecutive pictures as its
+    limits allow, but at least one."""
     begin, held = 0, 0
     for index, size in enumerate(sizes):
         if index > begin and (index - begin == max_images or held + size > max_bytes):

@@ -1,8 +1,12 @@
-"""Decides when a call is retried. The policy is equal to that of the project's C++ client.
+"""Decides when a call is retried.
 
-UNAVAILABLE is retried. Servers that drain or cannot be reached return it. RESOURCE_EXHAUSTED means
-overload and is not retried by default, because retries would increase the overload. If the caller
-asks for these retries, the server says how long to wait.
+UNAVAILABLE is retried. Calls end with this error if the server drains, loads a model or cannot be
+reached. The project's C++ client uses the same backoffs, the same number of attempts and the same
+budget.
+
+RESOURCE_EXHAUSTED means that the server is overloaded. It is not retried by default, because
+retries would increase the overload. If the caller sets `retry_exhausted`, it is retried after the
+delay that the server's error contains. It is not retried if the error contains no delay.
 """
 
 import random
@@ -18,14 +22,14 @@ INITIAL_BACKOFF = 0.05  # In seconds.
 MAX_BACKOFF = 1.0
 MULTIPLIER = 4
 JITTER = 0.2  # Backoffs vary by up to this fraction.
-# Seconds for which many pictures wait for a server that has answered before.
+# In seconds. map(), stream() and batch jobs stop retrying if a server that has answered before does
+# not answer for this time.
 PATIENCE = 120.0
 
 
 def is_passing(error: VisionError) -> bool:
-    """Returns whether a later attempt of the request may succeed. This is so while the server
-    drains, loads the model or cannot be reached. A model that has failed to load never succeeds
-    later."""
+    """Returns whether a later attempt of the request may succeed. It may while the server drains,
+    loads the model or cannot be reached. It cannot if the model has failed to load."""
     return (error.code is grpc.StatusCode.UNAVAILABLE
             and (error.reason != 'MODEL_NOT_READY' or error.metadata.get('state') == 'LOADING'))
 
@@ -73,8 +77,9 @@ class _Backoff:
 
 
 class Attempts:
-    """The attempts of one call until `deadline`. There are at most `most` attempts, unless the
-    server `has_answered` before and now cannot answer. This class neither waits nor calls.
+    """Decides about the attempts of one call until `deadline`. There are at most `most` attempts.
+    This limit does not apply if the server `has_answered` before and is_passing() is true for the
+    error. The class neither blocks nor makes RPCs. Its caller does:
 
       attempts = Attempts(3, time.monotonic() + timeout, budget)
       while True:
@@ -109,14 +114,14 @@ class Attempts:
         self._budget.succeeded()
 
     def delay_after(self, error: VisionError) -> Optional[float]:
-        """Returns the seconds to wait before the next attempt. The server sets them, otherwise the
-        backoff. Returns None if there must be no other attempt, or if it would begin after the
-        deadline."""
+        """Returns the seconds to wait before the next attempt. They are the server's retry delay if
+        `error` contains one, and the backoff otherwise. Returns None if there must be no other
+        attempt, or if it would begin after the deadline."""
         if error.code is grpc.StatusCode.RESOURCE_EXHAUSTED:
             if not self._retry_exhausted or not error.retry_delay:
                 return None
-            # The delay varies, so that calls that were refused together do not return together.
-            # Only the deadline limits these attempts.
+            # The delay varies, so that calls that were refused together are not retried at the same
+            # time. The deadline limits the number of these attempts, `most` does not.
             delay = error.retry_delay * self._uniform(1, 1 + JITTER)
             return delay if self._clock() + delay < self._deadline else None
         if error.code is not grpc.StatusCode.UNAVAILABLE:
@@ -126,22 +131,24 @@ class Attempts:
             return None
         if self._left <= 0 and not (self._has_answered and is_passing(error)):
             return None
-        # A delay of 0 means that another server may answer at once. But there may be no other
-        # server.
+        # The server's delay is 0 if another server may answer at once. The backoff then applies,
+        # because there may be no other server.
         delay = error.retry_delay or self._backoff.next()
         left = self._deadline - self._clock()
         if delay < left:
             return delay
-        # A restarting server may be back just before the deadline.
+        # The backoff would end after the deadline. A server that has answered before may be
+        # restarting and be back in time, so half of the time left becomes the delay.
         if self._has_answered and not error.retry_delay and left > INITIAL_BACKOFF:
             return left / 2
         return None
 
 
 class Patience:
-    """Decides how long many pictures wait for a server that cannot answer. If the server
-    `has_answered` before, they wait for up to PATIENCE seconds without another answer. If it has
-    not, there are `most` attempts. Thread-safe. This class neither waits nor calls."""
+    """Decides how long map() and stream() retry while a server drains, loads or cannot be reached.
+    If the server `has_answered` before, retries end when PATIENCE seconds have passed since the
+    first failure after the last answer. If it has never answered, retries end after `most`
+    attempts. Thread-safe. The class neither blocks nor makes RPCs. Its caller does."""
 
     def __init__(self, most: int, has_answered: bool,
                  clock: Callable[[], float] = time.monotonic,
@@ -151,7 +158,7 @@ class Patience:
         self._clock = clock
         self._backoff = _Backoff(uniform)
         self._has_answered = has_answered
-        self._away_since: Optional[float] = None  # The first failure since the last answer.
+        self._away_since: Optional[float] = None  # Time of the first failure since an answer.
 
     def answered(self) -> None:
         with self._lock:

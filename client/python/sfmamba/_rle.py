@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 
 def runs(counts: str, pixels: int) -> NDArray[np.int64]:
-    """Returns the int64 lengths of runs. Runs of unset and set pixels alternate, beginning with
-    unset.
+    """Returns the int64 lengths of runs. Runs of unset and set pixels alternate. The first run is
+    of unset pixels.
 
     Raises ValueError unless the string is well-formed and its lengths add up to `pixels`.
     """
@@ -15,7 +15,7 @@ def runs(counts: str, pixels: int) -> NDArray[np.int64]:
         raise ValueError('the run lengths are empty')
     if groups.min() < 0 or groups.max() > 0x3f or groups[-1] & 0x20:
         raise ValueError('the run lengths are malformed')
-    ends = np.flatnonzero(groups & 0x20 == 0)  # The last group of each number.
+    ends = np.flatnonzero(groups & 0x20 == 0)  # Indices of each number's last group.
     starts = np.concatenate(([0], ends[:-1] + 1))
     if (ends - starts).max() > 6:
         raise ValueError('a run length is too large')
@@ -30,7 +30,8 @@ def runs(counts: str, pixels: int) -> NDArray[np.int64]:
 
 
 def _undo_differences(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """From the fourth on, each number is the difference to the length two places before."""
+    """Returns the lengths that `numbers` encode. The first three numbers are lengths. Each later
+    number is its length minus the length two places before it."""
     lengths = numbers.copy()
     for first in (1, 2):
         lengths[first::2] = np.cumsum(numbers[first::2])

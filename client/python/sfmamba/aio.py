@@ -29,8 +29,8 @@ class AsyncClient:
           print((await client.classify('cat.jpg')).labels[0])
 
     It may be created outside an event loop and used by several event loops. Each loop has its own
-    connections. Files are read and answers are decoded on asyncio's threads. Cancelling a task
-    cancels its call.
+    connections. Files are read in asyncio's thread pool. Answers are decoded there too, except in
+    stream(), which decodes on the event loop. Cancelling a task cancels its call.
     """
 
     def __init__(self, server: str, *, timeout: float = 10.0, tls: bool = False,
@@ -38,7 +38,7 @@ class AsyncClient:
                  certificate_chain: Optional[bytes] = None, server_name: Optional[str] = None,
                  token: Optional[Token] = None, plaintext_token: bool = False,
                  max_images_per_request: int = 64, retry_exhausted: bool = False) -> None:
-        """The parameters are those of Client."""
+        """Has the same parameters as Client."""
         self._connection = Connection(
             grpc.aio, server, credentials(tls, root_certificates, private_key, certificate_chain),
             token, timeout, server_name, plaintext_token, retry_exhausted)
@@ -149,8 +149,8 @@ class AsyncClient:
 
           async for answer in client.map(client.detect, paths, in_flight=4): ...
 
-        Leaving the loop early cancels the calls in flight, at the latest in the iterator's
-        aclose().
+        If the loop is left early, the calls in flight are cancelled when the iterator is closed.
+        asyncio closes it when it is garbage-collected. Call its aclose() to close it at once.
         """
         if in_flight < 1:
             raise ValueError(f'in_flight is at least 1, not {in_flight}')
@@ -166,7 +166,7 @@ class AsyncClient:
 
           async for frame, answer in client.stream(client.detect, frames(), ordered=False): ...
 
-        An iterator that is not asynchronous must not block.
+        An iterator that is not asynchronous runs on the event loop and must not block.
         """
         flow = Flow(question(method, parameters), in_flight, ordered)
         return AsyncStream(self._connection, self._channels, flow, several(images),

@@ -24,7 +24,8 @@ Picture = Tuple[str, Source]  # The id comes first.
 
 _PICTURES = ('.jpg', '.jpeg', '.png', '.webp')
 _HASH_BYTES = 16
-_ROWS_AT_ONCE = 256  # Rows of Parquet with bytes.
+# The number of rows of a Parquet file that are read at a time. A row may contain a whole picture.
+_ROWS_AT_ONCE = 256
 
 
 class Inputs:
@@ -127,7 +128,7 @@ _ENDS = tuple(end.encode() for end in _PICTURES)
 
 
 class _Names:
-    """Sorts names of files. Takes a third of the memory of Python's strings."""
+    """Sorts names of files. Needs a third of the memory that a list of strings needs."""
 
     def __init__(self) -> None:
         self._last: List[bytes] = []
@@ -152,7 +153,8 @@ class _Names:
 
 
 class _RemoteFolder(Inputs):
-    """The pictures in a folder of an fsspec filesystem, ordered by path. Otherwise like Folder."""
+    """The pictures in a folder of an fsspec filesystem and its subfolders, ordered by path. Hidden
+    files and folders are skipped. Ids are relative paths."""
 
     def __init__(self, path: str) -> None:
         self._filesystem, self._inner = _filesystem(path)
@@ -273,7 +275,8 @@ class Tars(Inputs):
             for file in self._files:
                 with _open(file) as opened, tarfile.open(fileobj=opened, mode='r:') as tar:
                     for member in tar:
-                        tar.members = []  # type: ignore[misc]  # It would keep all members.
+                        # Otherwise tarfile would keep the headers of all members in memory.
+                        tar.members = []  # type: ignore[misc]
                         name = member.name
                         if not member.isfile() or not name.lower().endswith(_PICTURES):
                             continue
@@ -289,23 +292,23 @@ def _read(path: str, offset: int, size: int) -> bytes:
         return file.read(size)
 
 
-# ---- What a job knows of its inputs ----
+# ---- The ids of a job's inputs ----
 
 
 class Listing(NamedTuple):
     """The ids of a job's inputs as hashes, which need less memory than texts.
 
     Attributes:
-      hashes: uint8 [N, 16], of the ids in order.
-      digest: of the whole list.
+      hashes: uint8 [N, 16], the hash of each id, in the order of the pictures.
+      digest: the hash of all `hashes`, in hexadecimal.
     """
 
     hashes: NDArray[np.uint8]
     digest: str
 
     def check(self, number: int, name: str) -> None:
-        """Raises JobError unless picture `number` has the id `name`. The inputs have then changed
-        since the job began."""
+        """Raises JobError if picture `number` does not have the id `name`. The cause is that the
+        inputs have changed since the job began."""
         if number >= len(self.hashes) or self.hashes[number].tobytes() != _hash(name):
             raise JobError(f'the inputs have changed since the job was begun: {name} is new')
 

@@ -55,11 +55,11 @@ def _segmentation(result: Any) -> Row:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """The rows of a task.
+    """One of the tasks 'classify', 'detect' and 'segment', and the rows of its answers.
 
     Attributes:
-      kind: the task of its models, as the server names it.
-      method: the method of the client.
+      kind: the server's name of the task, as in Model.task, for example 'CLASSIFICATION'.
+      method: the client's method for the task.
       columns: the columns of an answer, without `id`, `reason` and `message`.
       row: makes the columns of an answer from a result message.
     """
@@ -75,8 +75,8 @@ class Task:
 
     @property
     def answer_fields(self) -> List[pa.Field]:
-        """All columns except the id. `reason` and `message` are null unless the picture failed. The
-        others are null if it failed."""
+        """All columns except the id. If the picture failed, `reason` and `message` are set and the
+        other columns are null. Otherwise `reason` and `message` are null."""
         return [*self.columns, pa.field('reason', pa.string()), pa.field('message', pa.string())]
 
     def question(self, model: str, priority: str = 'LOW', **parameters: Any) -> Question:
@@ -95,7 +95,8 @@ class Task:
         return {**self.row(result), 'reason': None, 'message': None}
 
     def error(self, error: VisionError) -> Row:
-        # The field is not needed, because there is only one picture.
+        # The message may begin with the invalid field, such as 'images[0].encoded'. The row does
+        # not need it, because each request has only one picture.
         message = error.message[len(error.field):].lstrip(': ') if (
             error.field and error.message.startswith(error.field)) else error.message
         return self.failure(error.reason or error.code.name, message)
