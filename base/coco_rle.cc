@@ -11,12 +11,14 @@
 namespace sfmamba::base {
 namespace {
 
-// The number of columns that are searched together. The map lies in memory row
-// by row, so a single column would use only one pixel of each cache line.
+// The number of columns in which FindChanges() looks for changes at a time. The
+// map of classes lies in memory row by row. If only one column were searched at
+// a time, only one pixel of each cache line would be used.
 constexpr int kBand = 64;
 
-// Appends to changes[x], for each of the `columns` columns x, each row y > 0
-// whose pixel differs from the pixel above it. Rows lie `stride` pixels apart.
+// Finds the changes in each of the `columns` columns. Row y > 0 is appended to
+// changes[x] if its pixel in column x differs from the pixel above it. Rows lie
+// `stride` pixels apart.
 void FindChanges(const uint16_t* pixels, int64_t stride, int height,
                  int columns, std::array<std::vector<int>, kBand>& changes) {
   constexpr int kWord = sizeof(uint64_t) / sizeof(uint16_t);

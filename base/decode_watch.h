@@ -15,9 +15,9 @@ absl::Duration ThreadCpuTime();
 // is no longer wanted. The limit applies to the thread's CPU time, so a busy
 // machine accepts the same pictures as an idle one.
 //
-// The thread that decodes a picture creates and uses the watch. Decoders ask it
-// after every few rows or kilobytes, so a step that cannot be divided may
-// exceed the limit.
+// The thread that decodes a picture creates and uses the watch. Decoders work
+// in steps, most of which are a few rows or kilobytes long. They call Expired()
+// only between steps, so decoding may exceed the limit by one step.
 class DecodeWatch {
  public:
   using Clock = std::function<absl::Duration()>;

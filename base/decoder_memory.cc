@@ -38,8 +38,10 @@ int64_t JpegDecoderBytes(const JpegFrame& frame) {
       const int64_t row = blocks_across * kBlockBytes + sizeof(void*);
       bytes += blocks_down * row;
     }
-    // libjpeg holds rows of blocks together with the pixel rows next to them.
-    // It also holds rows that are as wide as the picture.
+    // Before upsampling, the component has `blocks_across` * kBlock samples per
+    // row. libjpeg then holds `own.down` rows of blocks, and 2 * `own.down`
+    // rows of samples next to them. After upsampling, rows are as wide as the
+    // picture, and libjpeg holds at most `down` + 1 of them.
     bytes += blocks_across * kBlock * own.down * (kBlock + 2) +
              RoundUp(frame.width, across * kBlock) * (down + 1);
   }

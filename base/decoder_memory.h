@@ -32,10 +32,11 @@ int64_t JpegDecoderBytes(const JpegFrame& frame);
 int64_t PngDecoderBytes(int width);
 
 // Returns the most memory that libwebp allocates. For a lossy picture, this is
-// some rows. For a lossless picture it is 4 bytes per pixel. An alpha channel
-// takes another 4 bytes per pixel, because libwebp decodes it although the
-// result has no alpha. A lossless picture may have more Huffman tables than
-// encoders write. The result does not include these tables.
+// some rows. For a lossless picture, it is about 5 bytes per pixel. The alpha
+// channel of a lossy picture takes about 6 bytes per pixel, because libwebp
+// decodes it although the result has no alpha. A crafted lossless picture may
+// exceed the returned value, because it may have more Huffman tables than
+// encoders write. The additional tables are not counted.
 int64_t WebpDecoderBytes(int width, int height, bool lossless, bool alpha);
 
 }  // namespace sfmamba::base

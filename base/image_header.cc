@@ -1,5 +1,5 @@
-// Reads the headers of untrusted files. Each length in a file is compared with
-// the number of bytes that follow before it is used.
+// Reads the headers of untrusted files. A length in a file may be wrong. Before
+// a length is used, it is compared with the number of remaining bytes.
 #include "base/image_header.h"
 
 #include <algorithm>

@@ -28,11 +28,12 @@ constexpr int kMostHeaderMessages = 10'000;
 // rows that the header does not count.
 constexpr int kMostJunk = 1 << 10;
 
-// libjpeg calls OnProgress() for each row of pixels, or for each row of blocks
-// while it reads coefficients. One of WatchedRows() such calls checks whether
-// the DecodeWatch has expired. The time between two checks is about 0.1 ms, or
-// a few ms while libjpeg reads coefficients. Checks are not more frequent,
-// because each check takes a system call.
+// libjpeg calls OnProgress() for each row of pixels. While libjpeg reads
+// coefficients, it calls OnProgress() for each row of blocks instead. Not every
+// call checks whether the DecodeWatch has expired, because a check takes a
+// system call. If WatchedRows() returns n, every n-th call checks. The time
+// between two checks is about 0.1 ms, or a few ms while libjpeg reads
+// coefficients.
 constexpr int kLeastWatchedRows = 8, kMostWatchedRows = 64;
 constexpr int kWatchedPixels = 1 << 15;
 

@@ -63,9 +63,9 @@ void Warn(png_structp png, png_const_charp message) {
   if (!is_harmless) Fail(png, message);
 }
 
-// Makes the next chunk that decoding needs the current chunk. Decoding needs
-// all critical chunks except a suggested palette. The end chunk is replaced by
-// an end chunk without data, whose CRC is valid.
+// Sets source.chunk to the next chunk that is needed for decoding. All critical
+// chunks are needed, except a palette that the pixels do not use. The end chunk
+// is replaced by an end chunk without data, whose CRC is valid.
 void TakeChunk(png_structp png, Source& source) {
   do {
     if (source.left.size() < kChunkFrame) png_error(png, "it ends too early");

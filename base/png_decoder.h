@@ -18,7 +18,7 @@ namespace sfmamba::base {
 // become black.
 //
 // Errors in data that no pixel needs are ignored. Such data are ancillary
-// chunks, a palette whose picture does not use it, rows beyond the height, and
+// chunks, a palette that the pixels do not use, rows beyond the height, and
 // bytes after the end of the compressed data. Returns INVALID_ARGUMENT if other
 // bytes are truncated or corrupt, or if the CRC of any other chunk is wrong.
 // Returns the error of `watch` if `watch` expires. After an error, `rgb` holds

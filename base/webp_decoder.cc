@@ -10,9 +10,10 @@
 namespace sfmamba::base {
 namespace {
 
-// Whether the DecodeWatch has expired is checked after each of kWatchedParts
-// parts of the file, because a few bytes may hold many pixels. A part has at
-// most kWatchedBytes bytes.
+// The file is decoded in parts. After each part, the decoder checks whether the
+// DecodeWatch has expired. There are about kWatchedParts parts, because a few
+// bytes may hold many pixels. A part has at most kWatchedBytes bytes, so a
+// large file has more parts. A tiny file has fewer parts.
 constexpr size_t kWatchedParts = 64, kWatchedBytes = 64 << 10;
 
 // Returns true if the file has as many bytes as its header says.
