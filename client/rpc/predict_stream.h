@@ -27,8 +27,8 @@ class PredictStream {
   // Cancels the call unless Finish() was called.
   ~PredictStream();
 
-  // Sends a message. Blocks while the server reads no more messages. Returns
-  // false if the call has ended.
+  // Sends a message. If the server does not read fast enough, gRPC's flow
+  // control blocks this. Returns false if the call has ended.
   bool Send(const v1::StreamPredictRequest& message);
   void SendNoMore();
 

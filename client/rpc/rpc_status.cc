@@ -68,7 +68,8 @@ bool IsLoading(const RpcErrorDetails& details) {
 
 bool MayPass(const absl::Status& error) {
   const RpcErrorDetails details = GetRpcErrorDetails(error);
-  // A server that stops cancels the requests that it does not finish.
+  // When a server stops, it cancels its unfinished requests. These errors have
+  // no reason.
   if (absl::IsCancelled(error)) return details.reason.empty();
   if (!absl::IsUnavailable(error)) return false;
   return details.reason != "MODEL_NOT_READY" || IsLoading(details);

@@ -36,7 +36,9 @@ bool IsLoading(const RpcErrorDetails& details);
 // Returns true if a later attempt of the request may succeed. This is so while
 // the server drains, loads the model or cannot be reached. A model that has
 // failed to load never succeeds later. Also returns true for CANCELLED without
-// a reason, so the caller must not cancel its own requests.
+// a reason, because a stopping server ends its unfinished requests with this
+// error. A request that the caller itself has cancelled ends with the same
+// error, so the caller must not pass such an error.
 bool MayPass(const absl::Status& error);
 
 // Returns the request's ID in the server's log and traces, or "" if the server

@@ -26,7 +26,8 @@ absl::Status Wrong(absl::string_view flag, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("--", flag, ": ", what));
 }
 
-// Reads the whole file of `flag` into `text`. Does nothing if `path` is empty.
+// Reads the whole file at `path` into `text`. Does nothing if `path` is empty.
+// `flag` is the command-line flag that contains the path. Errors name the flag.
 absl::Status Read(absl::string_view flag, const std::string& path,
                   std::string* text) {
   if (path.empty()) return absl::OkStatus();
@@ -62,7 +63,8 @@ absl::Status CheckKeyPair(const ServerAccess& access,
                           const AccessOptions& options) {
   const auto wrong = [](absl::string_view flag, const std::string& file,
                         absl::string_view what) {
-    ERR_clear_error();  // Keeps the error from later users of the thread.
+    // Otherwise, later users of OpenSSL on this thread would find the error.
+    ERR_clear_error();
     return Wrong(flag, absl::StrCat("got '", file, "', ", what));
   };
   if (options.cert_file.empty()) return absl::OkStatus();

@@ -11,8 +11,10 @@ namespace sfmamba::client {
 // A server is written as "host:port" or as a target of gRPC. A target begins
 // with "ipv4:" or "ipv6:" (a list of addresses) or with "dns://".
 
-// Returns INVALID_ARGUMENT if no call could reach `server`. Without this check,
-// gRPC would look up a host of this name, or use port 443.
+// Returns INVALID_ARGUMENT unless `server` has one of the two forms. Only the
+// beginning of a target is checked. Without this function, gRPC would look up a
+// malformed `server`, such as a URL, as the name of a host. If the port were
+// missing, gRPC would use port 443.
 absl::Status CheckServer(absl::string_view server);
 
 // Returns gRPC's target for `server`. For "host:port", gRPC looks up the host's

@@ -67,7 +67,7 @@ std::shared_ptr<grpc::Channel> Channel(absl::string_view server,
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMilliseconds);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
                    kKeepaliveTimeoutMilliseconds);
-  // This means no limit.
+  // 0 means that the number of pings without data has no limit.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS,
                    kMinDnsIntervalMilliseconds);

@@ -57,8 +57,9 @@ struct VisionClientOptions {
 
 // Calls a vision server, or several servers that share one name. Predictions go
 // round-robin to the name's addresses that report themselves healthy. If no
-// server is healthy, predictions go to any server. A draining server still
-// answers for a while, and other servers return an error with the reason.
+// server is healthy, predictions go to any server. If the chosen server is
+// draining, it still answers for a while. Otherwise it returns an error that
+// says why it is not healthy.
 //
 // A prediction that ends with UNAVAILABLE or CANCELLED (by a server that stops)
 // is tried up to three times, unless `options` forbid it. Other errors are not
@@ -112,9 +113,11 @@ class VisionClient {
   // first attempt fails, and DEADLINE_EXCEEDED if the attempt takes too long.
   absl::Status Connect(absl::Duration timeout);
 
-  // Returns when it is known whether a server is healthy, or after `timeout`.
-  // If no server is healthy, predictions with a callback and streams fail if
-  // they begin before this returns.
+  // Waits until it is known whether a server is healthy, but at most for
+  // `timeout`. Call this before the first prediction with a callback and before
+  // the first stream. If they begin before the health is known, they use only
+  // healthy servers, and fail if there is none. Blocking predictions wait by
+  // themselves.
   void AwaitHealth(absl::Duration timeout);
 
   // Returns the error with a message that names the server (see reach.h).

@@ -27,10 +27,11 @@ class Client:
       with Client('127.0.0.1:8001') as client:
           print(client.classify('cat.jpg').labels[0])
 
-    A picture is a path, or bytes or an open binary file with a JPEG, PNG or WebP. It may also be a
-    NumPy array, a PIL image or a Picture. An array has uint8 pixels: [H, W, 3] in RGB, [H, W, 4]
-    with alpha, which is dropped, or [H, W]. It may also be a preprocessed float32 or float16 [3, H,
-    W]. The pixels of a PIL image are sent, rotated as its EXIF data say.
+    A picture is a JPEG, PNG or WebP file, given as a path, as bytes or as an open binary file. It
+    may also be a NumPy array, a PIL image, a Picture or a Resized. An array has uint8 pixels: [H,
+    W, 3] in RGB, [H, W, 4] with alpha, which is dropped, or [H, W]. An array may also be a
+    preprocessed float32 or float16 [3, H, W]. The pixels of a PIL image are sent, rotated as its
+    EXIF data say.
 
     A list of pictures becomes one request with one answer per picture, in order. The answer to a
     picture that the server cannot use is a VisionError. A list of more than
@@ -115,7 +116,7 @@ class Client:
         Args:
           images: one picture or a list of them.
           model: '{id}' or 'models/{id}/versions/{n}'. '': the only or default classifier.
-          top_k: number of classes. 0: 5, or all if there are fewer.
+          top_k: number of classes. 0 means 5, or all classes if there are fewer than 5.
           min_score: classes with a lower score are omitted. 0: none is omitted.
           score_type: 'SOFTMAX', 'LOGIT' or 'SIGMOID'.
           embedding: whether answers also contain the pooled features.
@@ -213,16 +214,18 @@ class Client:
 
         The server computes pictures of several requests together. At most `in_flight` pictures are
         read and not yet yielded, so `images` may be endless. The answer to a picture that fails is
-        its VisionError, or its OSError if its file cannot be read. After the server has answered a
-        picture, other pictures wait while it drains, loads or cannot be reached. They fail if no
-        picture is answered for two minutes. Leaving the loop early waits for the requests in
-        flight.
+        its VisionError, or its OSError if its file cannot be read.
+
+        If the server has answered at least one call of this client, pictures wait while the server
+        drains, loads or cannot be reached. They fail if no picture is answered for two minutes. If
+        the server has never answered, a picture fails as soon as its own call fails. Leaving the
+        loop early waits for the requests in flight.
 
         Args:
           method: classify, detect or segment of this client.
           images: the pictures.
           in_flight: number of requests at a time, at least 1.
-          **parameters: of the method.
+          **parameters: parameters of the method.
         """
         if in_flight < 1:
             raise ValueError(f'in_flight is at least 1, not {in_flight}')
@@ -241,9 +244,10 @@ class Client:
         that fails is its VisionError, or its OSError if its file cannot be read.
 
         If the server drains, loads or cannot be reached, another call sends the unanswered pictures
-        again. A server that has answered before is tried until no picture is answered for two
-        minutes. After this time, or after any other error of the call, VisionError is raised.
-        Leaving the loop early cancels the call.
+        again. If the server has answered at least one call of this client, this is repeated until
+        no picture is answered for two minutes. If the server has never answered, it is repeated
+        until three calls have failed. Then, or after any other error of a call, VisionError is
+        raised. Leaving the loop early cancels the call.
 
         Args:
           method: classify, detect or segment of this client.
@@ -251,9 +255,9 @@ class Client:
           in_flight: 1 to 512.
           ordered: whether answers come in the order of the pictures. Otherwise they come when
             they are ready.
-          timeout: seconds without an answer after which VisionError (DEADLINE_EXCEEDED) is
-            raised, while pictures are unanswered. None: the client's.
-          **parameters: of the method.
+          timeout: the seconds that a call may be silent while a picture that it has sent is
+            unanswered. VisionError (DEADLINE_EXCEEDED) is then raised. None: the client's.
+          **parameters: parameters of the method.
         """
         flow = Flow(question(method, parameters), in_flight, ordered)
         return Stream(self._connection, self._channels, flow, several(images),
@@ -331,8 +335,9 @@ class _Questions(Client):
 
 
 def question(method: Callable[..., Any], parameters: Any) -> Question:
-    """Returns what `method` of either client asks with these parameters. Raises ValueError if the
-    method does not predict. Raises TypeError if it has no such parameter."""
+    """Returns the Question for a call of `method` with these parameters. `method` is a method of
+    Client or of AsyncClient. Raises ValueError if it does not predict. Raises TypeError if it does
+    not accept one of the parameters."""
     name = getattr(method, '__name__', '')
     if name not in ('classify', 'detect', 'segment'):
         raise ValueError('method is classify, detect or segment of the client')

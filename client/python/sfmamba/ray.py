@@ -41,14 +41,15 @@ class Predictor:
         """Connects. Raises JobError if no server can be reached.
 
         Args:
-          servers: addresses, or the addresses of NodeServers by node. By node, an actor uses only
-            its own node's server, or all servers if its node has none.
+          servers: addresses, or the dictionary NodeServers.addresses. If it is the dictionary, an
+            actor uses only the server of its own node. If its node has no server, the actor uses
+            all servers.
           task: 'classify', 'detect' or 'segment'.
-          model: '': the servers' only or default one.
+          model: name of the model. '': the servers' only or default one.
           image_column: contains paths or the bytes of files.
           access: TLS and tokens.
           resize: whether the client resizes pictures to a classifier's input.
-          **parameters: of the client's method of that name.
+          **parameters: parameters of the client's method that `task` names.
         """
         if isinstance(servers, Mapping):
             node = ray.get_runtime_context().get_node_id()
@@ -75,7 +76,8 @@ class _Server:
             self._address = f'127.0.0.1:{free.getsockname()[1]}'
         self._process = subprocess.Popen(
             [*command, '--host=127.0.0.1', f'--port={self._address.rpartition(":")[2]}'],
-            # Ends the server with the actor, which Ray kills.
+            # Makes the kernel kill the server when the actor's process ends. Ray may kill the
+            # actor, so the actor cannot always end the server itself.
             preexec_fn=lambda: ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL))
 
     def address(self) -> str:
@@ -96,10 +98,11 @@ class _Server:
 
 @dataclasses.dataclass
 class NodeServers:
-    """One server on each node, for the callers on this node. The servers end with this object.
+    """One server on each node, for the callers on the same node. The servers end when this object
+    is deleted.
 
     Attributes:
-      addresses: by node, for Predictor.
+      addresses: the server's address on each node, by node ID. Pass it to Predictor as `servers`.
     """
 
     addresses: Dict[str, str]

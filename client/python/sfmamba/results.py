@@ -1,7 +1,7 @@
 """The server's answers. All are immutable. Copy arrays before changing them.
 
-Pixels are those of the oriented picture. x points to the right and y down, from the top left
-corner.
+Pixel coordinates refer to the oriented picture. x points to the right and y down, from the top
+left corner.
 """
 
 import dataclasses
@@ -45,8 +45,8 @@ class HeatMap:
     Attributes:
       class_id: the class.
       values: float32 [H, W], one value per cell of the network's last feature map. Their mean is
-        the logit. They cover the part of the picture that the model saw. In the model's own
-        preprocessing, this is often a square in the middle.
+        the logit. The map covers the network's input, which may show only a part of the picture.
+        For example, 'center_crop' cuts a square out of the middle of the picture.
     """
 
     class_id: int
@@ -91,8 +91,9 @@ class Detections:
         `size=[height, width]`. Empty if there are no masks.
       model: the model that answered, 'models/{id}/versions/{n}'.
       timing: None unless requested.
-      crops: N answers of the classifier in the request, without model and timing. An object that
-        it did not answer has an error instead. Empty if the request has no classifier.
+      crops: N answers of the classifier in the request, without model and timing. If the
+        classifier has failed for an object, the object has an error instead. Empty if the request
+        has no classifier.
     """
 
     labels: Tuple[str, ...]
@@ -139,7 +140,7 @@ class ClassArea:
       class_id: its number in the class map.
       label: its name.
       pixel_count: the number of its pixels.
-      fraction: of all pixels, 0..1.
+      fraction: the class's part of all pixels, 0..1.
     """
 
     class_id: int
@@ -155,7 +156,7 @@ class Segmentation:
     Attributes:
       class_map: int32 [H, W] of class ids. It is -1 for a pixel whose class `class_filter`
         excludes.
-      areas: of the classes in the map, the largest first.
+      areas: the area of each class in the map, the largest first.
       confidence: float32 [H, W], the softmax probability of each pixel's class in steps of 1/255.
         None unless requested.
       model: the model that answered, 'models/{id}/versions/{n}'.
@@ -182,16 +183,17 @@ class ModelInfo:
       input_sizes: (height, width) in pixels.
       resize: how pictures become inputs: 'center_crop', 'stretch' or 'keep_ratio'. Empty unless
         the model is ready.
-      resize_size: the side in pixels to which pictures are resized, before an input is cut out of
-        the middle. 0 for 'keep_ratio'.
+      resize_size: the length in pixels to which pictures are resized before an input is cut out
+        of the middle. 'center_crop' resizes the short side to this length, and 'stretch' resizes
+        both sides. 0 for 'keep_ratio'.
       class_count: number of classes.
       labels: names of the classes by class id. Empty in a list of models.
       max_batch_size: the most pictures that are computed together.
       weights_size_bytes: size of the weights' file.
-      content_sha256: of the weights' file.
+      content_sha256: SHA-256 of the weights' file.
       precision: the number format of computations, 'FP32', 'BF16' or 'FP16'. Empty unless the
         model is ready.
-      variant: of the network, such as 'mamba_vision_b'. Empty unless the model is ready.
+      variant: the network's variant, such as 'mamba_vision_b'. Empty unless the model is ready.
       config_source: the files that contain the model's configuration. Empty unless the model is
         ready.
     """

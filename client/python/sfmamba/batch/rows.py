@@ -75,18 +75,18 @@ class Task:
 
     @property
     def answer_fields(self) -> List[pa.Field]:
-        """All columns except the id. If the picture failed, `reason` and `message` are set and the
-        other columns are null. Otherwise `reason` and `message` are null."""
+        """All columns except the id. If the picture failed, all columns except `reason` and
+        `message` are null. Otherwise, `reason` and `message` are null."""
         return [*self.columns, pa.field('reason', pa.string()), pa.field('message', pa.string())]
 
     def question(self, model: str, priority: str = 'LOW', **parameters: Any) -> Question:
-        """Returns the question about each picture. Raises TypeError or ValueError for parameters
-        that the method does not accept."""
+        """Returns the Question, which holds the method and the parameters for each picture's
+        request. Raises TypeError or ValueError for parameters that the method does not accept."""
         return question_of(self.method, {
             'model': model, 'options': Options(priority=priority), **parameters})
 
     def answer(self, response: Any) -> Row:
-        """Returns the columns of a response to one picture."""
+        """Returns the row of a response to a request with one picture."""
         if len(response.results) != 1:
             return self.failure('DATA_LOSS', f'{len(response.results)} results for one picture')
         [result] = response.results
@@ -95,14 +95,14 @@ class Task:
         return {**self.row(result), 'reason': None, 'message': None}
 
     def error(self, error: VisionError) -> Row:
-        # The message may begin with the invalid field, such as 'images[0].encoded'. The row does
-        # not need it, because each request has only one picture.
+        # The message may begin with the path of the invalid field, such as 'images[0].encoded: '.
+        # This prefix is removed, because each request has only one picture.
         message = error.message[len(error.field):].lstrip(': ') if (
             error.field and error.message.startswith(error.field)) else error.message
         return self.failure(error.reason or error.code.name, message)
 
     def failure(self, reason: str, message: str) -> Row:
-        """Returns the columns of a picture without an answer."""
+        """Returns the row of a picture that was not answered."""
         return {**{column.name: None for column in self.columns},
                 'reason': reason, 'message': message}
 
@@ -124,7 +124,7 @@ TASKS = {
 
 
 class Requests:
-    """Makes the requests of one question.
+    """Makes the requests of one Question, which has the same parameters for all pictures.
 
     Copying a prepared request takes a tenth of the time of making a new one for each picture.
     """
@@ -135,7 +135,7 @@ class Requests:
         del self._ready.images[:]
 
     def about(self, image: Any) -> Any:
-        """Returns the request for a picture, which is an Image message."""
+        """Returns the request for one picture. `image` is the picture as an Image message."""
         request = self.method.request()
         request.CopyFrom(self._ready)
         request.images.append(image)

@@ -1,5 +1,5 @@
-"""Several servers of one model. Each server has a window of requests. If a server is lost, the
-others do its work."""
+"""Several servers of one model. Each server has a window, which limits its requests in flight. If
+a server is lost, the others do its work."""
 
 import asyncio
 import collections
@@ -156,7 +156,8 @@ class Servers:
         self._waiting: Deque['asyncio.Future[Server]'] = collections.deque()
         self._timer: Optional[asyncio.TimerHandle] = None
         self._probes: List['asyncio.Task[None]'] = []
-        self._away_since: Optional[float] = None  # Since then, no server could be used.
+        # The time since which no server could be used. None if a server can be used.
+        self._away_since: Optional[float] = None
         self.model: ModelInfo
 
     async def __aenter__(self) -> 'Servers':
@@ -219,8 +220,9 @@ class Servers:
     # ---- Room ----
 
     async def _take(self, is_again: bool) -> Server:
-        """Returns a server with room and counts one more request in flight there. Requests that
-        were sent before come first."""
+        """Waits for a server with room. Returns it and counts one more request in flight there.
+        `is_again` means that the request was sent before and is sent again. Such a request goes
+        before all waiting requests."""
         waiter: 'asyncio.Future[Server]' = asyncio.get_running_loop().create_future()
         if is_again:
             self._waiting.appendleft(waiter)
