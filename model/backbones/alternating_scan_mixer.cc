@@ -26,9 +26,9 @@ void AlternatingScanMixer::AddTo(ops::Residual& residual, const at::Tensor& x,
     ++seen_length;
   }
   at::Tensor& sum = residual.Sum();
-  // The mixer adds its result to zeros and not to the residual stream. The
-  // result must first be put back into order, and the mean's part of it must be
-  // dropped.
+  // The mixer's result cannot be added to the residual stream directly. First,
+  // the result for the mean must be dropped, and reversed sequences must be
+  // reversed again. So the mixer adds its result to zeros.
   ops::Residual own(at::zeros(seen.sizes(), sum.options()));
   mixer_->AddTo(own, seen, seen_length);
   at::Tensor y = own.Sum();

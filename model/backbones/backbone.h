@@ -22,15 +22,18 @@ class Backbone {
  public:
   virtual ~Backbone() = default;
 
-  // Returns the features of N images of H x W pixels. Mamba blocks process the
-  // sequences of a batch in `fold_rows` rows (the paper's B1), each of which
-  // consists of several sequences. `fold_rows` must divide every number that
+  // Returns the features of N images of H x W pixels. Mamba blocks put the
+  // sequences of a batch one after another into `fold_rows` rows, each of which
+  // has the same number of sequences. The paper SF-Mamba (arXiv 2603.16423)
+  // calls this number of rows B1. `fold_rows` must divide every number that
   // Sequences(N, H, W) returns. If it is 0, each sequence has its own row.
   virtual layers::Features Forward(const ops::ImageBatch& images,
                                    int64_t fold_rows) const = 0;
 
-  // Returns the number of sequences of a batch in each token stage. The stages
-  // are in order.
+  // Returns the number of sequences of a batch in each token stage, in the
+  // order of the stages. A token stage consists of Mamba and attention blocks,
+  // which process sequences of tokens. A backbone that is not divided into such
+  // stages returns one number.
   virtual std::vector<int64_t> Sequences(int64_t images, int64_t height,
                                          int64_t width) const = 0;
 

@@ -10,8 +10,10 @@ layers::Convolution MakeConvolution(
     const weights::StateDict::Scope& norm, int width, int size,
     ops::Activation activation, const ops::Implementation& implementation) {
   layers::Convolution::Shape shape{width, width, /*stride=*/1, size};
-  // The first convolution has the activation, and only the second convolution
-  // reads its result. The second one adds its result to the stage's map.
+  // Only the second convolution reads the first convolution's result. This
+  // result may therefore have the type in which convolutions multiply. The
+  // second convolution's result is added to the stage's map. The first
+  // convolution is the one with an activation.
   shape.feeds_products = activation != ops::Activation::kNone;
   return layers::Convolution(
       shape, layers::Convolution::Take(convolution, shape, true),

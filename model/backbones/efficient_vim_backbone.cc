@@ -126,9 +126,9 @@ StateMixer::StateMixer(const weights::StateDict::Scope& scope, int width,
       hz_(TakeLinear(scope.Sub("hz_proj"), width, 2 * width, implementation)),
       out_(TakeLinear(scope.Sub("out_proj"), width, width, implementation)),
       skip_(scope.Take("D", {1})) {
-  // A is taken, because every tensor of a checkpoint must be, but it is not
-  // used. It is the same for all pixels, so it cancels out in the softmax over
-  // the pixels.
+  // The tensor "A" is not used. It is the same for all pixels, so it cancels
+  // out in the softmax over the pixels. It is taken here, because every tensor
+  // of a checkpoint must be taken.
   scope.Take("A", {states});
 }
 
