@@ -308,9 +308,10 @@ class Listing(NamedTuple):
 
     def check(self, number: int, name: str) -> None:
         """Raises JobError if picture `number` does not have the id `name`. The cause is that the
-        inputs have changed since the job began."""
+        inputs have changed since the job began. `name` is '' if there is no such picture now."""
         if number >= len(self.hashes) or self.hashes[number].tobytes() != _hash(name):
-            raise JobError(f'the inputs have changed since the job was begun: {name} is new')
+            raise JobError('the inputs have changed since the job was begun: picture '
+                           f'{number} ' + (f'is now {name}' if name else 'is missing'))
 
 
 def _hash(name: str) -> bytes:

@@ -135,8 +135,10 @@ class InputsTest(unittest.TestCase):
         self.assertNotEqual(before.digest,
                             inputs.listing(found(self.write('list.txt', b'b.jpg\na.jpg\n'))).digest)
         before.check(1, 'b.jpg')
-        with self.assertRaisesRegex(JobError, 'the inputs have changed'):
+        with self.assertRaisesRegex(JobError, 'the inputs have changed.*picture 1 is now a.jpg'):
             before.check(1, 'a.jpg')
+        with self.assertRaisesRegex(JobError, 'the inputs have changed.*picture 1 is missing'):
+            before.check(1, '')
 
 
 if __name__ == '__main__':
