@@ -68,9 +68,11 @@ struct PixelBatch {
   std::vector<ImagePixels> images;
   int height = 0, width = 0;  // At least the largest image's.
   std::array<float, 3> mean{}, std{};
-  // One byte for each image, in the device's memory. It is not 0 if the image
-  // is [3, height, width]. Because it is in the device's memory, it can change
-  // between two replays of a recorded graph. Null if no image has this layout.
+  // An array in the device's memory with one byte for each image. A byte is not
+  // 0 if its image has the layout [3, height, width]. When a recorded graph is
+  // replayed, it reads the array again, so the layouts may differ from those at
+  // recording. If this pointer is null, all images have the layout [height,
+  // width, 3].
   const uint8_t* planar = nullptr;
 };
 
@@ -82,35 +84,41 @@ struct PixelConvWeights {
 };
 
 // The operations that CudaImplementation calls. They enqueue work on the
-// calling thread's stream and return. Operations whose results are in the CPU's
-// memory also wait for them. Tensors are on the device, in fp32, fp16 or bf16.
-// Other properties of the arguments are described in model/ops/cpu/ops.h.
+// calling thread's stream and return. An operation whose result is in the CPU's
+// memory also waits for this result. Tensors are on the device, in fp32, fp16
+// or bf16. model/ops/cpu/ops.h describes the other properties of the arguments.
 // Thread-safe.
 class DeviceOps {
  public:
   virtual ~DeviceOps() = default;
 
-  // Computes x += add, if `add` is defined, and then y = the norm of x. `add`
-  // has as many values as x and is contiguous. `add` and y have the same type,
-  // which is x's type unless x is fp32.
+  // Computes x += add, if `add` is defined, and then y = LayerNorm(x). `add` is
+  // contiguous and has as many values as x. `add` and y have the same type. If
+  // x is fp32, this type may be any supported type. Otherwise, it must be x's
+  // type. If `swap` is true, the first and the last token of each sequence of
+  // `length` tokens are exchanged, in y and also in x.
   virtual void LayerNorm(at::Tensor& x, const at::Tensor& add,
                          const at::Tensor& gamma, const at::Tensor& beta,
                          float eps, int64_t length, bool swap,
                          const at::Tensor& y) const = 0;
-  // Computes y = the norm of x + add for x [rows, tokens, channels], without
+  // Computes y = LayerNorm(x + add) for x [rows, tokens, channels], without
   // changing x. Writes x + add for tokens [first, first + count) of each row to
-  // `kept` [rows, count, channels], contiguous. Other properties are described
-  // at LayerNorm(), called without a swap.
+  // `kept` [rows, count, channels], contiguous. LayerNorm() describes the other
+  // arguments. No tokens are exchanged.
   virtual void LayerNormKeeping(const at::Tensor& x, const at::Tensor& add,
                                 const at::Tensor& gamma, const at::Tensor& beta,
                                 float eps, int64_t first,
                                 const at::Tensor& kept,
                                 const at::Tensor& y) const = 0;
-  // Runs one or two convolutions. They have the same number of taps, the same
-  // `left` and the same `length`.
+  // Runs one or two convolutions, each followed by SiLU. Both have the same
+  // number of taps, the same `left` (the number of taps before the token) and
+  // the same `length`.
   virtual void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
                                  int64_t length) const = 0;
-  // Scans u, whose sequences are folded into `rows` rows.
+  // Writes the selective scan of u to y. Each sequence has `length` tokens. The
+  // sequences are folded into `rows` rows, which means that each row consists
+  // of one or more sequences. See ScanPlanChooser::Plan() for the effect of
+  // `rows`.
   virtual void SelectiveScan(const Scan& scan, const at::Tensor& u,
                              const at::Tensor& dt, const at::Tensor& B,
                              const at::Tensor& C, int64_t length, int64_t rows,
@@ -149,8 +157,8 @@ class DeviceOps {
   // WindowPartition() copies maps [N, H, W, C] to windows [N * windows, height
   // * width, C], and WindowReverse() copies windows back. The last axis of the
   // maps must be contiguous. The windows must be contiguous. Unless `ends` is
-  // kNone, a window has one more token at either end. The windows have the
-  // map's type or fp32.
+  // kNone, a window has two additional tokens, one at its start and one at its
+  // end. The windows have the map's type or fp32.
   virtual void WindowPartition(const at::Tensor& map, const WindowGrid& grid,
                                WindowEnds ends,
                                const at::Tensor& windows) const = 0;

@@ -24,7 +24,8 @@ namespace sfmamba::ops {
 // its operators.
 //
 // Immutable, so thread-safe. Must outlive its operators. The weights in its
-// arguments are fp32, on the implementation's device. Methods throw c10::Error.
+// arguments are fp32, on the implementation's device. Methods throw c10::Error
+// if an argument is invalid or an operation fails.
 class Implementation {
  public:
   virtual ~Implementation() = default;
@@ -76,10 +77,12 @@ class Implementation {
   // Converts map [N, C, H, W] to the form that RoiAlign() reads. This form is
   // channels-last in memory and has a type that RoiAlign() supports.
   virtual at::Tensor RoiMap(const at::Tensor& map) const = 0;
-  // Returns the features [n, C, size, size] of regions rois [n, 4],
-  // channels-last in memory. See kernels/detection/roi_align.h. `maps` are the
-  // maps [C, H, W] of one image, from fine to coarse, each from a result of
-  // RoiMap(). Map i has stride strides[i]. `rois` is on the CPU.
+  // Returns the features [n, C, size, size] of n regions of one image,
+  // channels-last in memory. `rois` [n, 4] contains the corners x1, y1, x2 and
+  // y2 of each region, in pixels of the image, and is on the CPU. `maps` are
+  // the image's maps [C, H, W], from fine to coarse. Each of them is a part of
+  // a tensor that RoiMap() returned. Map i has stride strides[i]. See
+  // kernels/detection/roi_align.h.
   virtual at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,
                               const std::vector<int>& strides,
                               const at::Tensor& rois, int size,
@@ -94,16 +97,17 @@ class Implementation {
   // Finds the best class of each pixel, see
   // kernels/segmentation/segmentation_argmax.h. logits is [C, H, W], computed
   // from an input of input_height x input_width. `out` must have the size of
-  // the result. Fills the labels and areas of `out`, and its confidence if
-  // `confidence`.
+  // the result. Fills the labels and areas of `out`. If `confidence` is true,
+  // also fills the confidence of `out`.
   virtual void SegmentationArgmax(const at::Tensor& logits, int input_height,
                                   int input_width, bool confidence,
                                   model::Segmentation* out) const = 0;
 
-  // Divides [0, count) into parts and calls body(first, count) for each. A part
-  // has at most `size` items. If larger parts are faster, there is only one
-  // part instead. Parts may run at the same time. They do not depend on the
-  // number of threads.
+  // Divides [0, count) into parts and calls body(first, count) for each part,
+  // possibly for several parts at the same time. If one large part is fastest
+  // on the device, there is only one part. Otherwise, each part has `size`
+  // items, and the last part may have fewer. The division does not depend on
+  // the number of threads.
   virtual void ForEachPart(
       int64_t count, int64_t size,
       absl::FunctionRef<void(int64_t first, int64_t count)> body) const = 0;

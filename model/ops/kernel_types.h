@@ -18,8 +18,9 @@ T* Data(const at::Tensor& x) {
   return static_cast<T*>(x.data_ptr());
 }
 
-// Calls `body` with a value of the kernels' type for the tensor's elements,
-// which are fp32 or bf16.
+// Calls body(v), where v has the C++ type that the kernels use for the elements
+// of x. The value of v has no meaning. Throws c10::Error if x is not fp32 or
+// bf16.
 template <typename Body>
 void Dispatch(const at::Tensor& x, Body body) {
   if (x.scalar_type() == at::kBFloat16) {
@@ -31,12 +32,12 @@ void Dispatch(const at::Tensor& x, Body body) {
   }
 }
 
-// Returns null if x is undefined.
+// Returns a pointer to the fp32 elements of x, or null if x is undefined.
 inline const float* Floats(const at::Tensor& x) {
   return x.defined() ? x.const_data_ptr<float>() : nullptr;
 }
 
-// Returns the sequences of x [tokens, ...], each of `length` tokens.
+// Divides the tokens of x [tokens, ...] into sequences of `length` tokens.
 inline kernels::PackedSequences Sequences(const at::Tensor& x, int64_t length) {
   return {static_cast<int>(x.size(0) / length), static_cast<int>(length)};
 }

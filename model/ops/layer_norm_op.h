@@ -19,11 +19,12 @@ class LayerNormOp {
   virtual ~LayerNormOp() = default;
 
   // Returns the norm of x's tokens, in x's shape and in a type that the
-  // implementation's linear operators read. If `swap`, first exchanges the
-  // first and the last of each `length` tokens, also in x itself.
+  // implementation's linear operators read. If `swap` is true, the first and
+  // the last token of each sequence of `length` tokens are exchanged, in the
+  // result and also in x.
   virtual at::Tensor Forward(Residual& x, int64_t length, bool swap) const = 0;
-  // Returns the norm of all tokens of x, without a swap. Then drops all tokens
-  // from x except tokens [first, first + count) of each row.
+  // Returns the norm of all tokens of x without exchanging tokens. Then removes
+  // all tokens from x except tokens [first, first + count) of each row.
   virtual at::Tensor ForwardKeeping(Residual& x, int64_t first,
                                     int64_t count) const {
     const at::Tensor y = Forward(x, x.sizes()[1], /*swap=*/false);
@@ -35,8 +36,8 @@ class LayerNormOp {
   virtual at::Tensor ForwardMap(const at::Tensor& map) const = 0;
 };
 
-// Returns x [rows, tokens, width] with the first and the last of each `length`
-// tokens exchanged, in new memory.
+// Returns a copy of x [rows, tokens, width] in which the first and the last
+// token of each sequence of `length` tokens are exchanged.
 at::Tensor SwapEnds(const at::Tensor& x, int64_t length);
 
 }  // namespace sfmamba::ops

@@ -28,8 +28,9 @@ thread_local int thread_loop_threads = 0;
 // process.
 thread_local ComputePool* thread_pool = nullptr;
 
-// While an object exists, loops and operators of this thread use only this
-// thread. It exists within a part of a loop.
+// While an object exists, loops and operators that its thread calls use no
+// other thread. ParallelFor() makes an object for each part of a loop that a
+// thread computes.
 class SerialPart : public SerialOperators {
  public:
   SerialPart() : SerialOperators(1) {}

@@ -14,8 +14,8 @@ namespace sfmamba::ops {
 // of intra-op threads.
 int LoopThreads();
 
-// Returns whether loops of the calling thread now have more parts than threads.
-// They do while other processes use the CPUs.
+// Returns whether loops of the calling thread are now divided into more parts
+// than they have threads. This is the case while other processes use the CPUs.
 bool LoopsHaveManyParts();
 
 // While an object exists, operators of libtorch, oneDNN and MKL that its thread
@@ -39,7 +39,7 @@ class SerialOperators {
   int mkl_threads_ = 0;
 };
 
-// From now on the calling thread's loops and operators have one thread.
+// From now on, the calling thread's loops and operators use no other thread.
 void ComputeAlone();
 
 class ComputePool;

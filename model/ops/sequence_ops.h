@@ -12,10 +12,12 @@
 namespace sfmamba::ops {
 
 // Operators along sequences. Tensors are [rows, tokens, channels] with a
-// contiguous last axis; each `length` consecutive tokens are a sequence. All
-// operators are immutable, so thread-safe.
+// contiguous last axis. A row consists of one or more sequences, and each
+// `length` consecutive tokens of a row form a sequence. All operators are
+// immutable, so thread-safe.
 
-// The depthwise convolutions of a mixer, one or two with the same taps.
+// The one or two depthwise convolutions of a mixer. If there are two, they have
+// the same number of taps.
 struct ShortConvolutionParameters {
   struct Part {
     at::Tensor weight;  // [taps, channels]
@@ -69,21 +71,21 @@ struct ScanParameters {
   at::Tensor bias;  // [channels], added to dt before softplus.
 };
 
-// The selective scan, see kernels/scan/selective_scan.h. Each row of a folded
-// batch consists of several sequences.
+// The selective scan, see kernels/scan/selective_scan.h. In a folded batch,
+// each row consists of several sequences.
 class SelectiveScanOp {
  public:
   virtual ~SelectiveScanOp() = default;
 
-  // Writes y. B and C have the same distance between rows.
+  // Writes the result of the scan to y. B and C must have the same stride
+  // between tokens.
   virtual void Forward(const ScanInputs& inputs, int64_t length,
                        const at::Tensor& y) const = 0;
 };
 
-// The parameters of four scans over a map. Each scan has parameters of its own
-// and one state per channel. Scan 0 goes row by row and scan 1 column by
-// column. Scans 2 and 3 go the same ways back, from the last pixel to the
-// first.
+// The parameters of four scans over a map. Each scan has its own parameters and
+// one state per channel. Scan 0 visits the pixels row by row, and scan 1 column
+// by column. Scans 2 and 3 visit them in the reverse order of scans 0 and 1.
 // Source: VMamba (arXiv 2401.10166), 4.2, "2D-Selective-Scan".
 struct CrossScanParameters {
   at::Tensor x_proj;         // [4, rank + 2, channels]
@@ -99,8 +101,9 @@ class CrossScanOp {
  public:
   virtual ~CrossScanOp() = default;
 
-  // Maps u [N, H, W, channels], contiguous, to the normalised sum of the four
-  // scans, in u's shape and a type that linear operators read.
+  // Returns the normalised sum of the four scans of u [N, H, W, channels],
+  // which must be contiguous. The result has u's shape and a type that linear
+  // operators read.
   virtual at::Tensor Forward(const at::Tensor& u) const = 0;
 };
 

@@ -10,8 +10,8 @@
 namespace sfmamba::ops {
 namespace {
 
-// All folding is computed in double and rounded once, so that a folded weight
-// is as exact as a stored one.
+// Weights are folded in double and rounded once, so that a folded weight is as
+// exact as a stored one.
 at::Tensor ToDouble(const at::Tensor& x) { return x.to(at::kDouble); }
 at::Tensor ToFloat(const at::Tensor& x) {
   return x.to(at::kFloat).contiguous();
@@ -81,7 +81,8 @@ Weights FoldScale(const Weights& weights, const at::Tensor& scale) {
 }
 
 Weights ComposeProjections(const Weights& x_proj, const Weights& dt_proj) {
-  // x_proj's outputs are (p | B | C), and dt_proj reads p alone.
+  // x_proj computes (p | B | C). dt_proj reads only p, the first `rank`
+  // outputs, and expands p to dt.
   const int64_t rank = dt_proj.weight.size(1);
   const at::Tensor x = ToDouble(x_proj.weight);
   const at::Tensor dt = ToDouble(dt_proj.weight).matmul(x.narrow(0, 0, rank));
@@ -89,8 +90,8 @@ Weights ComposeProjections(const Weights& x_proj, const Weights& dt_proj) {
 }
 
 at::Tensor DecayRates(const at::Tensor& A_log) {
-  // The result is transposed, because the kernels read the channels of one
-  // state side by side.
+  // The result is transposed, because the kernels need all channels of a state
+  // side by side in memory.
   return ToFloat(-ToDouble(A_log).exp().t());
 }
 

@@ -6,8 +6,9 @@
 
 namespace sfmamba::ops {
 
-// Transformations of weights at load. They are exact in real arithmetic,
-// computed in double and rounded once to fp32.
+// Transformations of weights at load. In exact arithmetic, they would not
+// change the network's results. They are computed in double, and each result is
+// rounded once to fp32.
 
 // A BatchNorm's parameters, each [C].
 struct BatchNorm {
@@ -18,7 +19,8 @@ struct BatchNorm {
                         double eps);
 };
 
-// y = x * scale + shift per channel, as a BatchNorm computes in inference.
+// The operation y = x * scale + shift for each channel. In inference, a
+// BatchNorm is such an operation.
 struct Affine {
   at::Tensor scale, shift;  // fp32 [C]
 };
@@ -30,26 +32,28 @@ struct Weights {
   at::Tensor bias;    // [out], or undefined.
 };
 
-// Returns the convolution that equals `weights` followed by `norm`.
+// Returns a convolution that computes the same as `weights` followed by `norm`.
 Weights FoldBatchNorm(const Weights& weights, const BatchNorm& norm);
 
-// Returns the 1x1 convolution that equals `norm`, then `first`, [middle, in, 1,
-// 1], then `second`, [out, middle, 1, 1]. Biases may be undefined; the result
-// has one.
+// Returns a 1x1 convolution that computes the same as `norm`, `first` and
+// `second` in this order. The weight of `first` is [middle, in, 1, 1], and the
+// weight of `second` is [out, middle, 1, 1]. Their biases may be undefined, but
+// the result always has a bias.
 Weights ComposePointwise(const BatchNorm& norm, const Weights& first,
                          const Weights& second);
 
-// Returns the layer that equals `weights` followed by a multiplication by scale
-// [out].
+// Returns a layer that computes the same as `weights` followed by a
+// multiplication by scale [out].
 Weights FoldScale(const Weights& weights, const at::Tensor& scale);
 
-// Returns a scan's two projections as one layer with outputs (dt | B | C). It
-// equals `x_proj`, [rank + rest, channels], if `dt_proj`, [channels, rank], is
-// then applied to the first `rank` outputs.
+// Combines a scan's two projections into one layer with the outputs (dt | B |
+// C). The layer computes the same as two steps. First, `x_proj` [rank + rest,
+// channels] computes rank + rest outputs. Then `dt_proj` [channels, rank]
+// replaces the first `rank` of them by dt, and the others are B and C.
 Weights ComposeProjections(const Weights& x_proj, const Weights& dt_proj);
 
-// Returns the scan's A = -exp(A_log), transposed for the kernel: from
-// [channels, states] to [states, channels].
+// Returns the scan's A = -exp(A_log). A_log is [channels, states]. The result
+// is transposed to [states, channels], as the kernels need it.
 at::Tensor DecayRates(const at::Tensor& A_log);
 
 }  // namespace sfmamba::ops

@@ -6,7 +6,8 @@
 
 namespace sfmamba::ops {
 
-// Partition into windows by libtorch's operators, on the CPU.
+// Functions that divide maps into windows with libtorch's operators, on the
+// CPU.
 
 // Converts x [N, map_height, map_width, C] to windows [N * windows, height *
 // width, C]. The windows of an image, and the tokens of a window, are in
@@ -14,12 +15,13 @@ namespace sfmamba::ops {
 // and shares x's memory if possible.
 at::Tensor WindowPartition(const at::Tensor& x, const WindowGrid& grid);
 
-// Returns the windows in fp32. Each has `margin` additional tokens at either
-// end, which are not initialised.
+// Does the same, but returns fp32 windows with 2 * `margin` additional tokens
+// each. `margin` tokens are at the start of the window and `margin` tokens are
+// at its end. They are not initialised.
 at::Tensor WindowPartition(const at::Tensor& x, const WindowGrid& grid,
                            int margin);
 
-// The inverse of WindowPartition. Tokens beyond the map are dropped.
+// The inverse of the first WindowPartition(). Drops tokens beyond the map.
 at::Tensor WindowReverse(const at::Tensor& x, const WindowGrid& grid);
 
 }  // namespace sfmamba::ops

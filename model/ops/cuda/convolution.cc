@@ -6,9 +6,10 @@
 namespace sfmamba::ops {
 namespace {
 
-// The stem's kernel convolves 3 colours by 3x3 taps with stride 2.
+// The kernel for stems (first convolutions) supports only 3 colours, 3x3 taps
+// and stride 2.
 constexpr int kColours = 3, kKernel = 3, kStride = 2;
-// The stem's kernel needs a multiple of this number of output channels.
+// It also needs a number of output channels that is a multiple of this.
 constexpr int64_t kChannelStep = 8;
 
 kernels::CudaActivation ToCuda(Activation activation) {
@@ -39,8 +40,9 @@ Weights Folded(const ConvolutionParameters& parameters) {
              : parameters.weights;
 }
 
-// Convolves with cuDNN. In one more pass over memory, adds the bias and applies
-// the activation. AddTo() adds the bias and the residual in that pass.
+// Convolves with cuDNN. Forward() then adds the bias and applies the activation
+// in one more pass over memory. AddTo() then adds the bias and the residual in
+// one more pass.
 class CudaConvolution : public ConvolutionOp {
  public:
   CudaConvolution(const DeviceOps& device,
@@ -137,9 +139,10 @@ bool IsForPixels(const ConvolutionParameters& parameters) {
          parameters.out() % kChannelStep == 0;
 }
 
-// Computes a network's first convolution. If our kernel supports the
-// convolution, it reads pixels, so that normalised values are never written to
-// memory.
+// Computes a network's first convolution. If the images are given as pixels and
+// our kernel supports the convolution, the kernel reads the pixels directly.
+// Normalised values are then never written to memory. Otherwise, another
+// convolution operator reads the images' normalised values.
 class CudaStem : public StemOp {
  public:
   CudaStem(const CudaImplementation& implementation, const DeviceOps& device,

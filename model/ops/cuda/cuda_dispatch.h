@@ -10,8 +10,9 @@
 
 namespace sfmamba::ops {
 
-// Calls `body` with a value of the CUDA kernels' type for the tensor's
-// elements.
+// Calls body(v), where v has the C++ type that the CUDA kernels use for the
+// elements of x. The value of v has no meaning. Throws c10::Error if x is not
+// fp32, fp16 or bf16.
 template <typename Body>
 void CudaDispatch(const at::Tensor& x, Body body) {
   switch (x.scalar_type()) {
@@ -26,7 +27,7 @@ void CudaDispatch(const at::Tensor& x, Body body) {
   }
 }
 
-// Throws c10::Error if a launch was refused.
+// Throws c10::Error if `status`, the result of launching a kernel, is an error.
 inline void CheckLaunch(const absl::Status& status) {
   TORCH_CHECK(status.ok(), std::string(status.message()));
 }

@@ -12,20 +12,24 @@
 namespace sfmamba::ops {
 
 // The operators on a GPU, computed by our CUDA kernels and by NVIDIA's
-// libraries. They enqueue work on the calling thread's stream and return. Every
-// operator reads and writes tensors of `precision`. Norms and the scan compute
-// in fp32. Outputs of the network are fp32.
+// libraries. They enqueue work on the calling thread's stream and return.
+// Unless stated otherwise, operators read and write tensors of type
+// `precision`. Outputs of the network are always fp32. Norms and the scan
+// compute in fp32, but may read and write other types.
 class CudaImplementation : public Implementation {
  public:
   struct Options {
     model::Precision precision = model::Precision::kFloat32;
-    // Chooses the plans of the scans. The implementation does not own it, and
-    // it must outlive the implementation.
+    // Chooses the plan of each scan, which says how the kernel divides its
+    // work. The implementation does not own the chooser. The chooser must
+    // outlive the implementation.
     const tuning::ScanPlanChooser* chooser = nullptr;
     ConvSearch conv_search = ConvSearch::kGuess;
-    // Whether half precision uses GELU's erf form, like fp32. If false, it uses
-    // the tanh form, which libraries compute together with a product. The two
-    // forms differ by at most 4.7e-4, which is about the rounding of bf16.
+    // Only for bf16 and fp16. If true, GELU is computed in its erf form, as in
+    // fp32. If false, GELU is computed in its tanh form, which NVIDIA's
+    // libraries can compute together with a matrix product. The results of the
+    // two forms differ by at most 4.7e-4. This is about the rounding error of a
+    // bf16 number near 0.2.
     bool exact_gelu = false;
   };
 
@@ -78,7 +82,9 @@ class CudaImplementation : public Implementation {
       const override;
 
  private:
-  // Returns the type that an operator reads and writes.
+  // Returns the type of the tensors that an operator reads and writes. This is
+  // fp32 if the operator computes an output of the network (`is_output`).
+  // Otherwise, it is the type of Options::precision.
   at::ScalarType TypeOf(bool is_output) const;
 
   const DeviceOps& device_;

@@ -21,8 +21,8 @@
 namespace sfmamba::ops {
 namespace {
 
-// Calls body() with a value of x's type and a value of y's type. The types must
-// be equal, or x must be fp32.
+// Calls body(a, b), where a and b have the C++ types of the elements of x and
+// of y. Both types must be equal, or x must be fp32.
 template <typename Body>
 void DispatchPair(const at::Tensor& x, const at::Tensor& y, Body body) {
   TORCH_CHECK(
@@ -71,8 +71,9 @@ kernels::WindowArgs<T, X> MakeWindowArgs(const at::Tensor& map,
   return args;
 }
 
-// Returns the arguments to compute y = the norm of x + add. No tokens are
-// swapped. Each sequence has `length` tokens.
+// Returns the arguments to compute y = LayerNorm(x + add), or LayerNorm(x) if
+// `add` is undefined. Each sequence has `length` tokens. `swap` is false in the
+// result.
 template <typename X, typename Y>
 kernels::LayerNormCudaArgs<X, Y> MakeNormArgs(
     const at::Tensor& x, const at::Tensor& add, const at::Tensor& gamma,
@@ -122,7 +123,8 @@ void CudaOps::LayerNorm(at::Tensor& x, const at::Tensor& add,
                         const at::Tensor& gamma, const at::Tensor& beta,
                         float eps, int64_t length, bool swap,
                         const at::Tensor& y) const {
-  // Without a swap, each token can be treated as a sequence.
+  // The kernel needs the sequences only to exchange their first and last
+  // tokens. Without a swap, each token can be passed as a sequence of length 1.
   const int64_t unit = swap ? length : 1;
   DispatchPair(x, y, [&](auto x_type, auto y_type) {
     auto args = MakeNormArgs<decltype(x_type), decltype(y_type)>(

@@ -22,8 +22,8 @@ class CudaLayerNorm : public LayerNormOp {
     return y;
   }
 
-  // The kernel does not write the sum back to x. It writes only the remaining
-  // tokens, to new memory.
+  // The kernel does not write the sum x + add back to x. It writes the sum only
+  // for the tokens to keep, [first, first + count) of each row, to new memory.
   at::Tensor ForwardKeeping(Residual& x, int64_t first,
                             int64_t count) const override {
     const auto [sum, waiting] = x.TakeParts();

@@ -41,10 +41,11 @@ class ComposedProjection : public ScanProjectionOp {
         projection_(implementation.MakeLinear(
             {ComposeProjections(parameters.x_proj, parameters.dt_proj), {}})) {}
 
-  // Returns whether both projections should be combined into one product. This
-  // saves a launch. It replaces 2 * rank * channels multiplications by
-  // channels^2. It is worth it if there are then at most four times as many
-  // operations.
+  // Returns whether both projections should be combined into one matrix
+  // product. This saves a launch, but each token then needs channels^2
+  // multiplications instead of 2 * rank * channels. B and C need rest *
+  // channels multiplications in both cases. The combination is worth it if the
+  // total number of multiplications grows by a factor of at most four.
   static bool IsWorthIt(const ScanProjectionParameters& parameters) {
     const int64_t rest = 2 * parameters.states;
     return parameters.channels() + rest <= 4 * (2 * parameters.rank() + rest);
@@ -80,10 +81,11 @@ class CudaScan : public SelectiveScanOp {
   const Scan scan_;
 };
 
-// Projects for all four directions at once, and scans by one kernel.
+// Computes the projections of all four directions together. One kernel computes
+// all four scans.
 class CudaCrossScan : public CrossScanOp {
  public:
-  // `type` is the type that the operators read.
+  // `type` is the type of the inputs of matrix products.
   CudaCrossScan(const Implementation& implementation, const DeviceOps& device,
                 const CrossScanParameters& parameters, at::ScalarType type,
                 const tuning::ScanPlanChooser* chooser)

@@ -40,10 +40,11 @@ int64_t LevelOf(const Region& region, float finest_scale, int64_t levels) {
   return std::min(static_cast<int64_t>(level), levels - 1);
 }
 
-// Returns weights [bins, pixels] for one axis of a region from `low` to `high`.
-// With them, each bin sums up the map's pixels along this axis. A bin is the
-// mean of its bilinear samples. Samples that are more than a pixel outside of
-// the map count as 0. Memory grows with the region's size.
+// Divides one axis of a region, from `low` to `high`, into bins. The value of a
+// bin is the mean of its bilinear samples. This mean is a weighted sum of the
+// map's pixels along the axis. Returns the weights [bins, pixels]. Samples that
+// are more than a pixel outside of the map count as 0. The temporary memory is
+// proportional to high - low.
 at::Tensor BinWeights(float low, float high, float scale, int bins,
                       int64_t pixels) {
   const float start = low * scale - 0.5f;
@@ -65,7 +66,8 @@ at::Tensor BinWeights(float low, float high, float scale, int bins,
 }
 
 // Returns the features [C, size, size] of a region of map [C, H, W]. The
-// samples of a bin form a grid, so that their mean can be taken axis by axis.
+// samples of a bin form a grid. Their mean can therefore be computed along y
+// first and then along x.
 at::Tensor AlignedRegion(const at::Tensor& map, float scale,
                          const Region& region, int size) {
   const at::Tensor rows =

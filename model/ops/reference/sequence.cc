@@ -88,15 +88,16 @@ class ReferenceScan : public SelectiveScanOp {
   const ScanParameters parameters_;
 };
 
-// Returns the pixels of x [N, H, W, C] in a direction's order, [N, H * W, C].
+// Returns the pixels of map x [N, H, W, C] as [N, H * W, C], in the order in
+// which `direction` visits them.
 at::Tensor InOrder(const at::Tensor& x, int direction) {
   const at::Tensor pixels =
       (direction % 2 == 0 ? x : x.transpose(1, 2)).flatten(1, 2);
   return direction < 2 ? pixels : at::flip(pixels, 1);
 }
 
-// Returns the map of `height` rows whose pixels are in a direction's order. The
-// inverse of InOrder().
+// The inverse of InOrder(). Takes the pixels in the order of `direction` and
+// returns the map [N, height, W, C].
 at::Tensor InPlace(const at::Tensor& pixels, int direction, int64_t height) {
   const at::Tensor forward = direction < 2 ? pixels : at::flip(pixels, 1);
   const int64_t width = pixels.size(1) / height;
