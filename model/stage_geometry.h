@@ -23,16 +23,17 @@ struct StageWindows {
   int64_t length = 0;  // Tokens per sequence, with auxiliary ones.
 };
 
-// Computes how stage 3 or 4 divides its maps into sequences. The network and
-// the tuning of its scans both use this class, so that their shapes agree.
+// Computes how the third or the fourth stage of a network divides its maps into
+// sequences. The network and the tuning of its scans both use this class, so
+// that their shapes agree.
 class StageGeometry {
  public:
-  // `stage` is 2 or 3, the third or the fourth stage.
+  // `stage` is an index: 2 for the third stage and 3 for the fourth stage.
   StageGeometry(const BackboneConfig& config, int stage);
 
   // Returns the windows for a map of this size. With WindowMode::kFull, there
-  // is only one window. If the map is larger than a sub-window, this window is
-  // rounded up to whole sub-windows.
+  // is only one window. If the map is larger than a sub-window, the size of
+  // this window is rounded up to whole sub-windows.
   StageWindows Windows(int64_t height, int64_t width) const;
 
  private:

@@ -9,9 +9,9 @@ namespace sfmamba::model {
 // slow. May be called only once, before the process starts other threads.
 void KeepTensorMemory();
 
-// Returns cached memory that no tensor has used for ten seconds to the system.
-// Making or freeing a large tensor does this, too. So only a process that no
-// longer computes needs to call this.
+// Gives cached memory back to the system if no tensor has used it for ten
+// seconds. Making or freeing a large tensor does this, too. So only a process
+// that no longer computes needs to call this function.
 void ReleaseIdleTensorMemory();
 
 }  // namespace sfmamba::model

@@ -56,9 +56,9 @@ struct ModelOptions {
   // On GPUs, whether a classifier's batches replay recorded CUDA graphs. If
   // false, every kernel is launched separately, for example for a profiler.
   bool graphs = true;
-  // Called with the error if a graph could not be recorded. Batches of this
-  // size are then launched kernel by kernel, and recording is retried later.
-  // May be called on any thread. Must not block.
+  // Called with the error if a graph could not be recorded. Batches of the
+  // graph's size are then launched kernel by kernel, and recording is retried
+  // later. May be called on any thread. Must not block.
   std::function<void(const absl::Status&)> capture_failed =
       [](const absl::Status&) {};
 };
@@ -70,9 +70,10 @@ class VisionModel {
  public:
   // Loads a model from `weights_paths`, safetensors files that together contain
   // each tensor once. Checks every tensor against `config` and prepares it for
-  // the CPU or GPU. If a CPU has no instructions for the precision, the model
-  // computes in fp32 instead, see precision(). This applies to fp16, to bf16
-  // without AVX512-BF16, and to int8 without AVX512-VNNI or AVX-VNNI.
+  // the CPU or GPU. If the CPU cannot compute in the configured precision, the
+  // model computes in fp32 instead, see precision(). On CPUs, fp16 is always
+  // replaced. bf16 is replaced if the CPU lacks AVX512-BF16. int8 is replaced
+  // if the CPU has neither AVX512-VNNI nor AVX-VNNI.
   //
   // Returns NOT_FOUND if a file is missing. Returns INVALID_ARGUMENT, with up
   // to 20 tensors' names, if tensors are missing, surplus, not finite, or of

@@ -32,8 +32,9 @@ absl::StatusOr<std::unique_ptr<IncrementalTuner>> IncrementalTuner::Create(
             "the fold table is ignored: ", options.path, ": device: expected ",
             device.name, ", got ", file->device().name)));
       }
-      // The kernels of another build have other times. Such a table is measured
-      // again and overwritten.
+      // A file of another build, or for another number of multiprocessors, is
+      // not used either, because its times may be different. All scans are then
+      // measured again, and the file is overwritten.
       if (file->device() == device) table = *std::move(file);
     } else if (!absl::IsNotFound(file.status())) {
       return file.status();

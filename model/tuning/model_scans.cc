@@ -23,7 +23,8 @@ ScanShape::Type TypeOf(model::Precision precision) {
 
 // Returns the shape of the scan of a stage for one image.
 ScanShape StageShape(const model::ModelConfig& config, int stage) {
-  // A dense model's largest picture is in landscape format.
+  // With Resize::kKeepRatio, inputs differ in size. The shape is computed for
+  // the largest input in landscape format.
   const bool ratio = config.resize == model::Resize::kKeepRatio;
   const int height = ratio ? config.short_side : config.image_size;
   const int width = ratio ? config.long_side : config.image_size;
@@ -68,7 +69,8 @@ std::vector<ScanShape> ScanShapes(const model::ModelConfig& config,
     }
   }
   std::vector<ScanShape> shapes;
-  // The table has one entry for each power of two of the number of sequences.
+  // The table rounds the number of sequences to a power of two. Batches of 1,
+  // 2, 4 and so on images are therefore enough.
   for (int batch = 1; batch <= max_batch; batch *= 2) {
     for (ScanShape shape : of_one) {
       shape.sequences *= batch;

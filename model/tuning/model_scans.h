@@ -12,8 +12,10 @@ namespace sfmamba::tuning {
 
 // Returns the shapes of a model's scans that a ScanPlanTable should contain,
 // without duplicates. Inputs have the configured size. Batches have 1, 2, 4 and
-// so on up to `max_batch` images. All shapes are those of ScanMode::kUni.
-// VMamba has none, because its scans' plans are not measured.
+// so on up to `max_batch` images. The shapes are computed as if
+// config.backbone.scan were ScanMode::kUni, because the other modes exist only
+// for the paper's ablations. Returns no shapes for VMamba, because its scans
+// run on CrossScanCuda(), and the table is only for SelectiveScanCuda().
 std::vector<ScanShape> ScanShapes(const model::ModelConfig& config,
                                   int max_batch);
 

@@ -84,16 +84,18 @@ class TypedScanInputs : public ScanInputs {
 
   absl::Status InitTokens() {
     const int64_t channels = shape_.channels, states = shape_.states;
-    // The strides are the same as in the mixer. There, dt, B and C are the
-    // result of one product, and y is one half of the next product's input.
+    // The strides are the same as in the mixer. In the mixer, dt, B and C are
+    // parts of the result of one matrix product, and y is one half of the next
+    // product's input.
     args_.u_stride = channels;
     args_.dt_stride = args_.bc_stride = channels + 2 * states;
     args_.y_stride = 2 * channels;
     absl::Status status =
         Fill(u_, Normals<T>(kRandomValues, 0, 1), tokens_ * args_.u_stride);
     if (status.ok()) {
-      // B and C get dt's standard deviation, because the values do not affect
-      // the speed.
+      // One call fills dt, B and C, so B and C have dt's standard deviation. It
+      // need not be realistic for them, because their values do not affect the
+      // speed.
       status = Fill(dtbc_, Normals<T>(kRandomValues, 0, 0.5f),
                     tokens_ * args_.dt_stride);
     }

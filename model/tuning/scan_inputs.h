@@ -14,14 +14,15 @@
 namespace sfmamba::tuning {
 
 // The inputs and the output of a scan whose time is measured, on the current
-// CUDA device. Values are random, with the distributions of a trained model.
-// The matrices have the model's memory layout. dt, B and C are columns of one
-// matrix. y is the first half of another matrix's columns.
+// CUDA device. Values are random and have about the same distributions as in a
+// trained model. The matrices have the model's memory layout. dt, B and C are
+// columns of one matrix. y is the first half of another matrix's columns.
 class ScanInputs {
  public:
-  // `lengths` are the lengths of the sequences. If it is empty, they are
-  // RaggedLengths(shape) for a ragged shape. For any other shape, they are then
-  // all shape.length. Returns RESOURCE_EXHAUSTED if there is too little memory.
+  // `lengths` are the lengths of the sequences. If `lengths` is empty, the
+  // lengths are RaggedLengths(shape) for a ragged shape (one whose sequences
+  // differ in length), and all shape.length for any other shape. Returns
+  // RESOURCE_EXHAUSTED if there is too little memory.
   static absl::StatusOr<std::unique_ptr<ScanInputs>> Create(
       const ScanShape& shape, std::vector<int> lengths = {});
   virtual ~ScanInputs() = default;

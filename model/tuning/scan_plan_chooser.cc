@@ -6,12 +6,13 @@ kernels::ScanPlan ScanPlanChooser::Plan(const ScanShape& shape,
                                         int rows) const {
   const bool folded = rows < shape.sequences;
   kernels::ScanPlan plan;
-  // The table is not used, because its plans depend on the batch. Results would
-  // then depend on the batch, too.
+  // A deterministic chooser ignores the table. The table's plans depend on the
+  // size of the batch, so an image's result would also depend on it.
   if (deterministic_) {
     plan = DeterministicScanPlan(shape);
   } else if (folded) {
-    // The number of rows was requested.
+    // The caller requests a folding into `rows` rows, which is done with the
+    // paper's fold kernel.
     plan.kernel = kernels::ScanPlan::kFold;
   } else {
     plan =

@@ -13,21 +13,28 @@ namespace sfmamba::tuning {
 // thread-safe.
 class ScanPlanChooser {
  public:
-  // `table` contains measured plans, if there are any. If `deterministic`, the
-  // table is ignored, and plans with a fixed order of operations are chosen.
+  // `table` contains measured plans, if there are any. If `deterministic` is
+  // true, the table is ignored, and plans with a fixed order of operations are
+  // chosen.
   ScanPlanChooser(ScanDevice device, std::optional<ScanPlanTable> table,
                   bool deterministic)
       : device_(std::move(device)),
         table_(std::move(table)),
         deterministic_(deterministic) {}
 
-  // Returns the plan for a scan. If `rows` equals shape.sequences, the table
-  // determines the number of rows. If `rows` is less, the caller requests a
-  // folding into `rows` rows (SF-Mamba's B1). The plan is then the paper's fold
-  // kernel, or the deterministic plan, with this number of rows.
+  // Returns the plan for a scan. Its number of rows says into how many rows the
+  // sequences are folded (the paper's B1).
+  //
+  // If `rows` equals shape.sequences, the caller does not request a folding.
+  // The plan is then chosen by ChooseScanPlan(), which uses the table. If
+  // `rows` is less, the caller requests a folding into `rows` rows. The result
+  // is then a plan of the paper's fold kernel with `rows` rows. A deterministic
+  // chooser returns DeterministicScanPlan(shape) in both cases, in the second
+  // case with `rows` rows.
   kernels::ScanPlan Plan(const ScanShape& shape, int rows) const;
 
-  // Returns the number of rows of Plan(shape, rows).
+  // Returns the number of rows into which Plan(shape, rows) folds the
+  // sequences. If the plan does not fold them, this is shape.sequences.
   int Rows(const ScanShape& shape, int rows) const;
 
  private:

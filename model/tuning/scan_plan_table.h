@@ -13,9 +13,10 @@
 namespace sfmamba::tuning {
 
 // The look-up table for batch folding (SF-Mamba, arXiv 2603.16423, 3.3) on one
-// device. It contains the fastest plan for each measured shape. The paper's B1
-// is part of a plan. Shapes share an entry if their lengths and numbers of
-// sequences are equal after rounding to powers of two.
+// device. It contains the fastest plan for each measured shape. A plan includes
+// the number of rows into which the sequences are folded (the paper's B1).
+// Shapes share an entry if their lengths and numbers of sequences are equal
+// after rounding to powers of two.
 class ScanPlanTable {
  public:
   struct Entry {
@@ -33,8 +34,8 @@ class ScanPlanTable {
   // Reads and parses a file. Returns NOT_FOUND if it does not exist.
   static absl::StatusOr<ScanPlanTable> Read(const std::string& path);
 
-  // Returns a few lines that describe the device, followed by one line per
-  // entry.
+  // Returns the table as text. A few lines describe the device. They are
+  // followed by one line for each entry.
   std::string Text() const;
   // Replaces the file atomically. If there is an error, the file is unchanged.
   absl::Status Write(const std::string& path) const;
@@ -59,22 +60,26 @@ class ScanPlanTable {
   std::vector<Entry> entries_;
 };
 
-// Returns the plan of the table's nearest entry. The rows are scaled in
-// proportion to the number of sequences. Returns the device's default plan if
-// `table` is null, belongs to another device, or has no entry near enough.
+// Returns the plan of the table's nearest entry. The plan's number of rows is
+// scaled in proportion to the number of sequences. Returns the device's default
+// plan if `table` is null, belongs to another device, or has no entry near
+// enough.
 kernels::ScanPlan ChooseScanPlan(const ScanPlanTable* table,
                                  const ScanDevice& device,
                                  const ScanShape& shape);
 
-// Returns a plan that depends only on channels and length. Its order of
-// summation is therefore the same for every batch and device.
+// Returns a plan that depends only on the number of states, the number of
+// channels and the length. Its order of summation is therefore the same for
+// every batch and device.
 kernels::ScanPlan DeterministicScanPlan(const ScanShape& shape);
 
 // Returns the divisor of `count` that is nearest to `wanted`. If two are
 // equally near, returns the smaller one. This is the paper's f(a, b).
 int NearestDivisor(int count, double wanted);
 
-// Returns the paper's B1. `ratio` is the table's ratio of rows to sequences.
+// Returns the number of rows into which `sequences` sequences are folded (the
+// paper's B1). `ratio` is the number of rows per sequence of an entry in the
+// table.
 inline int FoldRows(int sequences, double ratio) {
   return NearestDivisor(sequences, sequences * ratio);
 }

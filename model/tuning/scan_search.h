@@ -19,9 +19,9 @@ namespace sfmamba::tuning {
 std::vector<kernels::ScanPlan> CandidatePlans(int multiprocessors,
                                               const ScanShape& shape);
 
-// Returns the lengths of a ragged shape's sequences. They are evenly spaced
-// from a quarter of shape.length to shape.length. Short and long ones
-// alternate.
+// Returns the lengths of a ragged shape's sequences, which differ in length.
+// The lengths are evenly spaced from a quarter of shape.length to shape.length.
+// Short and long sequences alternate.
 std::vector<int> RaggedLengths(const ScanShape& shape);
 
 // Measures one scan. Returns its time in microseconds. Returns INVALID_ARGUMENT
@@ -31,8 +31,9 @@ using MeasureScan = std::function<absl::StatusOr<double>(
     const ScanShape& shape, const kernels::ScanPlan& plan)>;
 
 struct ScanSearchOptions {
-  // No measurement starts after this time. A shape with unmeasured plans then
-  // gets no entry and uses the plan of the nearest entry.
+  // The time limit, counted from the start of the search. No measurement starts
+  // after it. A shape whose plans have not all been measured by then gets no
+  // entry. Its scans use the plan of the nearest entry.
   absl::Duration budget = absl::Seconds(60);
   std::function<absl::Time()> now = absl::Now;
 };

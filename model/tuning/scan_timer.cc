@@ -12,12 +12,13 @@
 namespace sfmamba::tuning {
 namespace {
 
-// GpuTimer::Warm() launches the scan ten times in each measurement.
+// A plan gets 20 measurements, or fewer if they would take longer than 20 ms.
+// In each measurement, GpuTimer::Warm() runs the scan ten times.
 constexpr kernels::GpuTimer::Options kMeasurements = {/*repeats=*/20,
                                                       absl::Milliseconds(20)};
 
-// Measures plans one after another. If the next plan has the same shape, uses
-// the same inputs.
+// Measures plans one after another. Uses the same inputs again if the next plan
+// is for the same shape.
 class ScanTimer {
  public:
   explicit ScanTimer(std::unique_ptr<kernels::GpuTimer> timer)

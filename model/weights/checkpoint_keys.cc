@@ -31,8 +31,8 @@ std::map<std::string, TensorView> WithoutPrefixes(
   for (const auto& [key, view] : stored) {
     tensors.emplace(absl::StrReplaceAll(key, {{"_orig_mod.", ""}}), view);
   }
-  // If two keys became equal, the keys are not changed. Loading then refuses
-  // them.
+  // If two keys would become equal, all keys stay unchanged. Loading then
+  // fails, because the network has no tensors with "_orig_mod." in their names.
   if (tensors.size() != stored.size()) tensors = stored;
   const auto strip_if_uniform = [&](absl::string_view prefix) {
     std::map<std::string, TensorView> stripped = Strip(tensors, prefix);
