@@ -31,9 +31,9 @@ class StageGeometry {
   // `stage` is an index: 2 for the third stage and 3 for the fourth stage.
   StageGeometry(const BackboneConfig& config, int stage);
 
-  // Returns the windows for a map of this size. With WindowMode::kFull, there
-  // is only one window. If the map is larger than a sub-window, the size of
-  // this window is rounded up to whole sub-windows.
+  // Returns the windows for a map of this size. WindowMode::kFull gives only
+  // one window. If the map is larger than a sub-window, the size of this window
+  // is rounded up to whole sub-windows.
   StageWindows Windows(int64_t height, int64_t width) const;
 
  private:

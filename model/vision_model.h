@@ -26,8 +26,8 @@ struct ModelOptions {
   // fp32 on the CPU. Only tests use it.
   bool reference = false;
   // The number of rows into which each stage's sequences are folded (SF-Mamba's
-  // B1). With 0, the device chooses it. A run returns INVALID_ARGUMENT if this
-  // number does not divide the number of sequences.
+  // B1). If 0, the device chooses the number. A run returns INVALID_ARGUMENT if
+  // this number does not divide the number of sequences.
   int fold_rows = 0;
 
   // On the CPU, one context is made for each of these groups of CPUs. The
@@ -39,8 +39,8 @@ struct ModelOptions {
   // The CUDA devices to run on. Each holds the whole model. If empty, the model
   // runs on the CPU.
   std::vector<int> gpus;
-  // The number of contexts on each GPU. With two, one batch is copied while
-  // another is computed. Each context needs memory for its activations.
+  // The number of contexts on each GPU. If there are two, one batch is copied
+  // while another is computed. Each context needs memory for its activations.
   int slots_per_gpu = 2;
   // On GPUs, whether kernels use a fixed order of operations. An image's result
   // is then bit-identical in every batch, except for what cuBLAS and cuDNN
@@ -97,9 +97,10 @@ class VisionModel {
   virtual int contexts() const = 0;
 
   // Makes a context for the calling thread. `index` must be below contexts().
-  // The contexts are spread over the GPUs or over the groups of CPUs. With
-  // groups, the thread runs only on its group until the context is destroyed.
-  // Returns RESOURCE_EXHAUSTED or INTERNAL if the device cannot make a context.
+  // The contexts are spread over the GPUs or over the groups of CPUs. If there
+  // are groups, the thread runs only on its group until the context is
+  // destroyed. Returns RESOURCE_EXHAUSTED or INTERNAL if the device cannot make
+  // a context.
   virtual absl::StatusOr<std::unique_ptr<ExecutionContext>> MakeContext(
       int index) = 0;
 
@@ -116,8 +117,8 @@ class VisionModel {
   virtual std::string context_device(int index) const = 0;
 
   // Returns an error if the device has failed permanently, so that no Run() can
-  // succeed. With several GPUs, returns an error only if all of them have
-  // failed. Until then, the contexts of a failed GPU run on the others.
+  // succeed. If there are several GPUs, returns an error only if all of them
+  // have failed. Until then, the contexts of a failed GPU run on the others.
   virtual absl::Status health() const { return absl::OkStatus(); }
 
   virtual const ModelConfig& config() const = 0;

@@ -187,8 +187,8 @@ class DeviceOps {
   // Returns the convolution of x [N, in, H, W]. It is channels-last in memory.
   virtual at::Tensor Convolve(const at::Tensor& x,
                               const ConvWeights& weights) const = 0;
-  // Returns softmax(q k^T / sqrt(d)) v. q is [N, heads, queries, d]; k and v
-  // are [N, heads, tokens, d], of any strides.
+  // Returns softmax(q k^T / sqrt(d)) v. q is [N, heads, queries, d]. k and v
+  // are [N, heads, tokens, d]. All may have any strides.
   virtual at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
                                const at::Tensor& v) const = 0;
 

@@ -69,8 +69,9 @@ class Implementation {
   // Sets the first and the last token of each sequence to the mean of the
   // others. x is [sequences, tokens, channels], contiguous.
   virtual void FillEndsWithMean(at::Tensor& x) const = 0;
-  // Returns softmax(q k^T / sqrt(d)) v. q is [N, heads, queries, d]; k and v
-  // are [N, heads, tokens, d], of any strides.
+  // Returns softmax(q k^T / sqrt(d)) v. q is [N, heads, queries, d]. k and v
+  // are [N, heads, tokens, d]. The last axis of q, k and v must be contiguous.
+  // Their other axes may have any strides.
   virtual at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
                                const at::Tensor& v) const = 0;
 

@@ -13,9 +13,9 @@
 #include "model/ops/affinity.h"
 #include "model/ops/compute_pool.h"
 
-// Limits the number of threads that MKL uses in the calling thread. With 0, MKL
-// uses OpenMP's number. Returns the previous limit. libtorch exports this
-// function, but has no header for it.
+// Limits the number of threads that MKL uses in the calling thread. If
+// `threads` is 0, MKL uses OpenMP's number. Returns the previous limit.
+// libtorch exports this function, but has no header for it.
 extern "C" int MKL_Set_Num_Threads_Local(int threads);
 
 namespace sfmamba::ops {

@@ -23,8 +23,8 @@ ScanShape::Type TypeOf(model::Precision precision) {
 
 // Returns the shape of the scan of a stage for one image.
 ScanShape StageShape(const model::ModelConfig& config, int stage) {
-  // With Resize::kKeepRatio, inputs differ in size. The shape is computed for
-  // the largest input in landscape format.
+  // If config.resize is kKeepRatio, inputs differ in size. The shape is
+  // computed for the largest input in landscape format.
   const bool ratio = config.resize == model::Resize::kKeepRatio;
   const int height = ratio ? config.short_side : config.image_size;
   const int width = ratio ? config.long_side : config.image_size;
