@@ -13,7 +13,7 @@ constexpr int kThreads = 256;  // The maximum number of threads in a block.
 // The number of rows that a thread loads before it computes.
 constexpr int kRows = 4;
 constexpr int kMostBlocks = 65535;  // CUDA's limit of gridDim.y.
-// The limits of the row length, in values, that Reshape() chooses.
+// Reshape() chooses a row length between these limits, in values.
 constexpr int kLongestRow = 4096, kShortestRow = 256;
 
 // The x indices of threads and blocks count groups of V channels. The y indices
@@ -50,9 +50,11 @@ __global__ void ApplyKernel(BiasActivationArgs<T> args, Function function) {
   }
 }
 
-// Returns the arguments with the arrays divided into rows of another length,
-// which is a power of two that suits the kernel. Returns `args` unchanged if
-// there is a bias, if an array is not contiguous, or if no such length fits.
+// Returns arguments for the same values, but with another row length (another
+// `rows` and `channels`). The new length is the largest power of two from
+// kShortestRow to kLongestRow that divides the number of values. Returns `args`
+// unchanged if no such length exists, if there is a bias, or if an array is not
+// contiguous.
 template <typename T>
 BiasActivationArgs<T> Reshape(BiasActivationArgs<T> args) {
   const auto dense = [&](int64_t stride) {

@@ -16,7 +16,7 @@ template <typename T>
 struct DepthwiseConvolutionCudaArgs {
   int count, height, width;  // The number and size of the input's maps.
   int channels;
-  int kernel, stride;         // A kernel of 3, 5 or 7, a stride of 1 or 2.
+  int kernel, stride;         // `kernel` is 3, 5 or 7. `stride` is 1 or 2.
   const T* x;                 // [count, height, width, channels]
   const float* weight;        // [kernel, kernel, channels]
   const float* bias;          // [channels] or null
@@ -25,13 +25,14 @@ struct DepthwiseConvolutionCudaArgs {
   T* y;
 };
 
-// Enqueues the kernel on `stream` and returns. Returns INVALID_ARGUMENT for any
-// other kernel, stride or activation, and INTERNAL if CUDA refuses the launch.
+// Enqueues the CUDA kernel on `stream` and returns. Returns INVALID_ARGUMENT if
+// args.kernel, args.stride or args.activation has a value that is not listed in
+// DepthwiseConvolutionCudaArgs. Returns INTERNAL if CUDA refuses the launch.
 // All pointers in `args` are device pointers. T is float, BFloat16 or Float16.
 //
-// A pixel's outputs have the same bits whatever the pixels contain that it does
-// not read, and whatever the number of maps is. The kernel is fastest if the
-// number of channels is a multiple of 4 and pointers are aligned to 16 bytes.
+// The bits of an output pixel depend neither on input pixels that it does not
+// read nor on the number of maps. The CUDA kernel is fastest if the number of
+// channels is a multiple of 4 and pointers are aligned to 16 bytes.
 template <typename T>
 absl::Status DepthwiseConvolutionCuda(
     const DepthwiseConvolutionCudaArgs<T>& args, CudaStream stream);

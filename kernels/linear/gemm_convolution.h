@@ -15,17 +15,22 @@ namespace sfmamba::kernels {
 //
 // A pixel's outputs have the same bits whatever the other pixels contain,
 // whichever outputs are requested, and whichever thread computes them. A NaN or
-// an infinity affects only the pixels that read it. With BFloat16 weights and
-// AMX, the NaN or infinity also affects pixels of the same map that read one of
-// the 32 values before it.
+// an infinity affects only the output pixels that read it.
+//
+// BFloat16 weights with AMX are an exception if a row of the kernel has fewer
+// than 32 inputs. A tile loads these inputs from a padded copy of the map. It
+// loads 32 values, so it also loads values that follow the inputs in the copy.
+// These are multiplied by 0. If one of them is a NaN or an infinity, the output
+// becomes NaN. All values in a copy belong to the same map.
 template <typename W = float>
 struct GemmConvolutionArgs {
   int count, height, width;  // The number and size of the input's maps.
   int in, out;               // Channels.
   int kernel, stride;
   const float* x;  // [count, height, width, in]
-  // From PackWeights() of a matrix [out, depth] for the same isa, where depth
-  // is RunsOf<W>(in, kernel).depth().
+  // The weights [out, depth] as packed by PackWeights(), where depth is
+  // RunsOf<W>(in, kernel, isa).depth(). `isa` must be the instruction set that
+  // is passed to GemmConvolutionCpu().
   const W* weights;
   const float* bias;  // [out] or null.
   float low, high;    // Limits of y, applied last. NaN stays NaN.
@@ -37,16 +42,17 @@ struct GemmConvolutionArgs {
 
   // Applies GELU in the tanh form to y. Not allowed with `add`.
   bool gelu = false;
-  // If not null, these replace x and y. They are allowed only with BFloat16
-  // weights. y_bf16 is rounded last, and is not allowed with `add`.
+  // If x_bf16 is not null, it is read instead of x. If y_bf16 is not null, it
+  // is written instead of y, and outputs are rounded after the activation. Both
+  // are allowed only with BFloat16 weights. y_bf16 is not allowed with `add`.
   const BFloat16* x_bf16 = nullptr;
   BFloat16* y_bf16 = nullptr;
 };
 
-// The order of the packed weights of an output. They are divided into `runs`
-// runs of `length` weights. Each run is followed by zeros up to `packed_length`
-// weights. A run has the weights of the whole kernel or, for AMX tiles, of one
-// row or one pixel of the kernel.
+// The order of the packed weights of one output channel. They are divided into
+// `runs` runs of `length` weights. Each run is padded with zeros to
+// `packed_length` weights. A run has the weights of the whole kernel. For AMX
+// tiles, a run has only the weights of one row or one pixel of the kernel.
 struct ConvolutionRuns {
   int64_t runs, length, packed_length;
 

@@ -23,11 +23,12 @@ constexpr int64_t kBlockValues = 1 << 18;
 // Output rows [first, first + rows) of a map, and a copy of their inputs.
 //
 // The copy consists of s * s planes, where s is the stride. Each plane has
-// every s-th row and every s-th column of the padded map, so that adjacent
-// output pixels read adjacent values of a plane. A position in a plane is
-// called a place and has the index row * columns + column. An output pixel has
-// the place with its row and column. The last places of a row are not output
-// pixels, because the kernel would reach beyond the end of the row.
+// every s-th row and every s-th column of the padded map. Adjacent output
+// pixels therefore read adjacent pixels of a plane. A position in a plane is
+// called a place and has the index row * columns + column. The output pixel in
+// row r of the block and in column c belongs to the place in row r and column
+// c. The last places of a row belong to no output pixel, because the kernel
+// would reach beyond the end of the row.
 //
 // If each row of the kernel is a run (see RunsOf()), there are only s planes,
 // with every s-th row but all columns. A place then holds s pixels. A tile also
@@ -97,8 +98,8 @@ void FillPlanes(const GemmConvolutionArgs<BFloat16>& args, const T* map,
   }
 }
 
-// Returns the distance, in values, from an output pixel's place in plane 0 to
-// the inputs of each run.
+// For each run, returns the distance, in values, from an output pixel's place
+// in plane 0 to the pixel's inputs for this run.
 std::vector<int64_t> RunOffsets(const GemmConvolutionArgs<BFloat16>& args,
                                 const ConvolutionRuns& runs,
                                 const Block& block) {
@@ -115,8 +116,9 @@ std::vector<int64_t> RunOffsets(const GemmConvolutionArgs<BFloat16>& args,
   return offsets;
 }
 
-// Adds the products of all runs and a panel's weights to the tiles of sums.
-// Meanwhile finishes earlier results and prefetches weights.
+// Multiplies the inputs of all runs by a panel's weights and adds the products
+// to the tiles of sums. Meanwhile finishes earlier results and prefetches
+// weights.
 template <typename Results>
 struct AddRuns {
   template <int kRows, int kColumns>
@@ -166,8 +168,8 @@ void Convolve(const GemmConvolutionArgs<BFloat16>& args, const Block& block,
       Sums& sums = results.Next();
       sums.Clear(std::min(kPanel, args.out - output),
                  args.bias == nullptr ? nullptr : args.bias + output);
-      // Adds only the places that are output pixels, for one output row at a
-      // time.
+      // Adds only places that belong to an output pixel. Each iteration adds
+      // the places of one output row.
       for (int64_t r = 0; r < rows;) {
         const int64_t row = (place + r) / block.columns;
         const int64_t column = (place + r) % block.columns;
@@ -212,7 +214,8 @@ void ConvolveBlock(const GemmConvolutionArgs<BFloat16>& args, Block block,
   const ConvolutionRuns runs = RunsOf<BFloat16>(args.in, args.kernel);
   const bool of_rows = HasRunsOfRows(args, runs);
   const int64_t planes = args.stride * (of_rows ? 1 : args.stride);
-  // More values than the planes have, because tiles read beyond the last place.
+  // The buffer is larger than the planes, because tiles also read values beyond
+  // the last place.
   const int64_t values =
       planes * block.plane + 2 * kTileRows * block.spacing + kStepInputs;
   const size_t lines = values / kStepInputs + 1;

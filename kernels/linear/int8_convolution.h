@@ -10,9 +10,10 @@ namespace sfmamba::kernels {
 
 // A convolution of values that are rounded to 8 bits, with the weights of
 // int8_gemm.h. The size of the kernel is odd, and each map is padded with
-// (kernel - 1) / 2 zeros on each side. All values of a map have one scale, the
-// largest magnitude / 127. The weights of each output have their own scale. The
-// convolution reads the rounded maps without gathering.
+// (kernel - 1) / 2 zeros on each side. All values of a map have one scale,
+// which is the map's largest magnitude / 127. The weights of each output have
+// their own scale. The convolution reads its inputs directly from the rounded
+// maps. It does not first copy (gather) the inputs of each output pixel.
 //
 // A pixel's outputs have the same bits whatever the other maps contain,
 // whichever rows and outputs are requested, and whichever thread computes them.
@@ -43,7 +44,8 @@ struct Int8ConvolutionArgs {
   // Made by QuantizeMapRowsCpu() with margin kernel / 2.
   const uint8_t* x;
   const float* largest;  // [count], the largest magnitude of each map.
-  // Packed from a matrix [out, kernel * kernel * in]. The channels of a kernel
+  // Packed by PackInt8Weights() from a matrix [out, kernel * kernel * in], for
+  // the isa that is passed to Int8ConvolutionCpu(). The channels of a kernel
   // position are adjacent.
   Int8Weights weights;
   const float* bias;          // [out] or null.

@@ -11,19 +11,21 @@ namespace sfmamba::kernels {
 // rounded to 8 bits.
 //
 // Each row of x has a scale, which is the largest magnitude in the row / 127.
-// The weights of each output have such a scale, too. Values are rounded to the
-// nearest integer multiples of their scale. The products of these integers and
-// their sums are exact. Scales, bias and y are fp32. So a row's outputs have
-// the same bits whatever the other rows contain, whichever outputs are
-// requested, and whichever thread computes them.
+// The weights of each output have such a scale, too. Each value is divided by
+// its scale and rounded to the nearest integer. Scales, bias and y are fp32.
 //
-// If all values of a row are 0 or below 1e-30, the row has the scale 0, and its
-// outputs are the bias. If a row contains an infinity or a NaN, the row is
-// multiplied as floats by the rounded weights.
+// The products of the integers are exact, and so are the sums of the products.
+// A row's outputs therefore have the same bits whatever the other rows contain,
+// whichever outputs are requested, and whichever thread computes them.
+//
+// If the largest magnitude in a row is below 1e-30, the row has the scale 0 and
+// is treated as a row of zeros. If a row contains an infinity or a NaN, the row
+// is multiplied as floats by the rounded weights.
 
-// Returns the distance in bytes between rows of rounded values, which have one
-// byte each. It is an odd number of cache lines. If it were a multiple of the
-// page size, all rows would use the same cache sets.
+// Returns the distance in bytes from one row of `in` rounded values to the
+// next. A rounded value has one byte. The distance is an odd number of cache
+// lines. If it were a multiple of the page size, all rows would use the same
+// cache sets.
 inline int64_t QuantizedStride(int64_t in) { return ((in + 63) / 64 | 1) * 64; }
 
 // The scale of values whose largest magnitude is `largest`, and its inverse.
@@ -43,9 +45,9 @@ struct QuantizeArgs {
   int64_t rows, in;
   const float* x;  // [rows, in], rows x_stride apart
   int64_t x_stride;
-  // [rows, in], rows QuantizedStride(in) apart, written. Each value is rounded
-  // to a multiple of the scale, to which 128 is added. The rest of a row is
-  // 128.
+  // [rows, in], rows QuantizedStride(in) apart, written. A value v becomes
+  // v / scale, rounded to an integer, plus 128. If the scale is 0, it becomes
+  // 128. The bytes between the end of a row and the next row are 128, too.
   uint8_t* values;
   // [rows], written. If a row of x is not finite, its scale is a NaN, and its
   // values are unspecified.
@@ -57,8 +59,8 @@ QuantizeArgs SliceRows(QuantizeArgs args, int64_t begin, int64_t end);
 
 void QuantizeRowsCpu(const QuantizeArgs& args, CpuIsa isa = ActiveCpuIsa());
 
-// Weights that PackInt8Weights() has rounded and packed. Does not own the
-// memory.
+// Weights that PackInt8Weights() has rounded and packed. This struct does not
+// own the arrays.
 struct Int8Weights {
   // Panels of Int8PanelWidth() outputs. A panel has the layout [inputs / 4,
   // outputs, 4]: the weights of four inputs are adjacent for each output.
@@ -75,8 +77,9 @@ int64_t Int8PanelWidth(CpuIsa isa = ActiveCpuIsa());
 // Returns the index in `values` of the weight of output o and input k.
 int64_t Int8WeightIndex(int64_t in, int64_t o, int64_t k, CpuIsa isa);
 
-// These return the number of outputs of all panels, with padding, and the
-// number of elements of `values`.
+// Int8PackedOutputs() returns the number of outputs of all panels, including
+// padding. This is the size of `scales` and of `excess`. Int8PackedSize()
+// returns the size of `values`.
 int64_t Int8PackedOutputs(int64_t out, CpuIsa isa = ActiveCpuIsa());
 int64_t Int8PackedSize(int64_t in, int64_t out, CpuIsa isa = ActiveCpuIsa());
 
@@ -94,7 +97,7 @@ struct Int8GemmArgs {
   int64_t x_stride;
   const uint8_t* x_values;  // Written by QuantizeRowsCpu().
   const float* x_scales;    // Written by QuantizeRowsCpu().
-  // The weights must be packed for the same isa.
+  // The weights must be packed for the isa that is passed to Int8GemmCpu().
   Int8Weights weights;
   const float* bias;  // [out] or null.
   bool add;           // Adds to y instead of overwriting it.

@@ -1,7 +1,7 @@
 // Products of rounded values as templates over a vector type I of 32-bit
-// integers. A tile has kTileRows rows by one panel, which is two vectors of
-// outputs. Files that are compiled for one instruction set include this header
-// and choose I.
+// integers. The outputs are computed in tiles. A tile has kTileRows rows and
+// the outputs of one panel, which are two vectors. Files that are compiled for
+// one instruction set include this header and choose I.
 #ifndef SFMAMBA_KERNELS_LINEAR_INT8_TILES_SIMD_H_
 #define SFMAMBA_KERNELS_LINEAR_INT8_TILES_SIMD_H_
 
@@ -33,7 +33,7 @@ constexpr int kPanel = 2 * I::kWidth;
 // The inputs of some rows. The inputs of a row are divided into `runs` runs. A
 // run is contiguous and consists of `quads` quads.
 struct Int8Inputs {
-  int64_t runs, quads;  // Runs of a row, and quads of a run.
+  int64_t runs, quads;  // The number of runs in a row, and of quads in a run.
   const uint8_t* x;     // Rows are x_stride apart, runs of a row run_stride.
   int64_t x_stride, run_stride;
 };
@@ -119,7 +119,8 @@ void SumUpTo(int64_t rows, const Int8Inputs& inputs, const int8_t* weights,
   SumRows<I, kRows, kVectors>(inputs, weights, excess, next, sums);
 }
 
-// How the sums of a panel's first `columns` outputs become results.
+// The arguments of Finish(), which turns the sums of a panel's first `columns`
+// outputs into results.
 struct Int8Results {
   int64_t columns;
   const float* x_scales;  // The scales of the rows, x_scale_stride apart.

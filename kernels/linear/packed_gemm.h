@@ -25,15 +25,16 @@ struct GemmArgs {
   int64_t in, out;
   const float* x;  // [rows, in], rows x_stride apart
   int64_t x_stride;
-  // Packed by PackWeights() for the same isa.
+  // Packed by PackWeights() for the isa that is passed to PackedGemmCpu().
   const W* weights;
   const float* bias;  // [out] or null.
   bool add;           // Adds to y instead of overwriting it.
   float* y;           // [rows, out], rows y_stride apart, written
   int64_t y_stride;
 
-  // If not null, these replace x and y. They are allowed only with BFloat16
-  // weights. y_bf16 is not allowed with `add`.
+  // If x_bf16 is not null, it is read instead of x. If y_bf16 is not null, it
+  // is written instead of y. Both are allowed only with BFloat16 weights.
+  // y_bf16 is not allowed with `add`.
   const BFloat16* x_bf16 = nullptr;
   BFloat16* y_bf16 = nullptr;
   // Computes y = gelu(x W^T + bias) in the erf form. Not allowed with `add`.
@@ -41,9 +42,10 @@ struct GemmArgs {
   bool gelu = false;
 };
 
-// A weight that products split into three bf16 values (parts). The first part
-// has the first 8 bits of the significand, the second part the next 8 bits, and
-// the third part the rest. So the parts add up to the weight.
+// A float weight. To multiply it, a matrix product splits it into three bf16
+// values, which are called parts. The first part has the first 8 bits of the
+// significand, the second part the next 8 bits, and the third part the rest.
+// The sum of the parts is therefore the weight.
 struct SplitFloat {
   float value = 0;
 };

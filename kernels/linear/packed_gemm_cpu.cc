@@ -15,8 +15,8 @@ namespace {
 // cache line.
 constexpr int64_t kPanel = 16, kPanelAvx512 = 32;
 constexpr int64_t kPanelBf16 = 32, kPanelSplit = 32;
-// The inputs of a panel of SplitFloats are padded to a multiple of this, the
-// number of inputs in a step of AMX tiles.
+// The number of inputs in a step of AMX tiles. A panel of SplitFloats is padded
+// with zeros to a multiple of this number of inputs.
 constexpr int64_t kSplitStep = 32;
 // The minimum number of inputs, and of outputs, for which a product with
 // SplitFloat weights is faster than with float weights.
@@ -36,9 +36,11 @@ int64_t PackedInputs<SplitFloat>(int64_t in) {
   return (in + kSplitStep - 1) / kSplitStep * kSplitStep;
 }
 
-// Finishes one row's sums of a panel. Adds the bias and writes the sums to y,
-// or adds them to y if args.add is true. Sums for y_bf16 are rounded, after
-// GELU if args.gelu is true.
+// Finishes one row's sums of a panel. Adds the bias to the sums.
+//
+// If args.y_bf16 is null, writes the sums to y, or adds them to y if args.add
+// is true. GELU is then left to the caller. Otherwise applies GELU if args.gelu
+// is true, rounds the sums to bf16, and writes them to args.y_bf16.
 template <typename W>
 void Finish(const GemmArgs<W>& args, int64_t row, int64_t first,
             int64_t columns, float* sums) {
@@ -86,8 +88,9 @@ bool IsFinite(const float* x, int64_t count) {
 }
 
 // Computes the product with fp32 instructions, panel by panel. A panel of
-// SplitFloats is a panel of floats with zeros at its end, so one panel can be
-// passed as floats.
+// SplitFloats is a panel of floats, followed by zeros. A single panel can
+// therefore be passed as floats. Several panels cannot, because of the zeros
+// between them.
 void MultiplyAsFloats(const SplitGemmArgs& args) {
   for (int64_t first = 0; first < args.out; first += kPanelSplit) {
     const SplitGemmArgs part =

@@ -1,6 +1,7 @@
-// The packed product as templates over a vector type V. A tile has kTileRows
-// rows by one panel, which is two vectors of outputs. Files that are compiled
-// for one instruction set include this header and choose V.
+// The packed product as templates over a vector type V. The outputs are
+// computed in tiles. A tile has kTileRows rows and the outputs of one panel,
+// which are two vectors. Files that are compiled for one instruction set
+// include this header and choose V.
 #ifndef SFMAMBA_KERNELS_LINEAR_PACKED_GEMM_SIMD_H_
 #define SFMAMBA_KERNELS_LINEAR_PACKED_GEMM_SIMD_H_
 
@@ -18,9 +19,9 @@ namespace {
 // rows keeps x in the L2 cache.
 constexpr int64_t kBlockDepth = 384, kBlockRows = 240;
 
-// A part of a product: the products of some inputs with their weights in one
-// panel. The block of the first inputs adds the bias. It overwrites y, unless
-// args.add is true. All other blocks add to y.
+// A part of a matrix product: some inputs of each row, multiplied by their
+// weights in one panel. The block of the first inputs adds the bias. It
+// overwrites y, unless args.add is true. All other blocks add to y.
 struct Block {
   int64_t depth;   // The number of inputs.
   const float* x;  // [rows, depth], rows x_stride apart
@@ -31,8 +32,8 @@ struct Block {
   float* y;  // [rows, panel], rows y_stride apart
   int64_t y_stride;
   // The first cache line to prefetch during the product. One line is prefetched
-  // with each input, because many prefetches at once stall. `next_lines` is the
-  // number of lines, at most `depth`.
+  // with each input, because the CPU would stall if many lines were prefetched
+  // at once. `next_lines` is the number of lines, at most `depth`.
   const float* next;
   int64_t next_lines;
 };

@@ -1,7 +1,8 @@
 // The packed product of floats that are split into bf16 values, with the CPU's
 // tiles (AMX). Two tiles of inputs and two tiles of weights give the sums of 32
-// rows by one panel. Each pair of tiles is multiplied six times, with other
-// parts each time.
+// rows for the outputs of one panel. Each tile of inputs is multiplied by each
+// tile of weights six times, each time with another pair of parts (see
+// SplitFloat).
 //
 // Weights are stored as floats and split again for each use. Stored parts would
 // be larger, and loading them from memory would take longer.
@@ -20,9 +21,13 @@ namespace {
 
 // The maximum number of steps and of rows in a block. These limits keep the
 // inputs of a block in the L2 cache while they are multiplied by all panels.
-// The sums of each block start at 0, which makes rounding errors smaller.
+//
+// The sums of each block start at 0 and are added to y when the block is
+// complete. This makes rounding errors smaller than one sum over all inputs
+// would.
 constexpr int64_t kBlockSteps = 12, kBlockRows = 256;
-// The number of rows in two tiles, which are multiplied together.
+// The number of rows in a pair of tiles of x. Both tiles of a pair are
+// multiplied by the same weights in a step.
 constexpr int64_t kPairRows = 2 * kTileRows;
 
 int64_t DivideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }
@@ -93,8 +98,9 @@ class SplitWeights {
   void Step() { SplitLines(lines_a_step_); }
 
  private:
-  // The number of cache lines of a part in a step: 16 rows for each half of the
-  // panel.
+  // The number of cache lines that one part of a step's weights has. The
+  // weights are two tiles, one for each half of the panel. Each row of a tile
+  // is a cache line.
   static constexpr int64_t kStepLines = 2 * kTileRows;
 
   const float* Place(int64_t index) const {
@@ -170,8 +176,9 @@ struct FinishAndSplit {
   SplitWeights& weights;
 };
 
-// Adds the products of x and a panel's weights to the tiles of sums. Calls
-// beside.Step() kCallsAStep times in each step to do other work in parallel.
+// Multiplies x by a panel's weights and adds the products to the tiles of sums.
+// Calls beside.Step() kCallsAStep times in each step to do other work in
+// parallel.
 template <typename Beside>
 struct AddPanel {
   template <int kRows, int kColumns>
@@ -232,8 +239,8 @@ void MultiplySteps(const SplitGemmArgs& args, const SplitInputs& inputs,
   gelu ? multiply(GeluErf()) : multiply(NoActivation());
 }
 
-// Splits the inputs of `steps` of all rows and writes them to `to` in the
-// layout of SplitInputs.
+// Splits the inputs that `steps` multiply, for all rows. Writes them to `to` in
+// the layout of SplitInputs.
 void Split(const SplitGemmArgs& args, const Steps& steps, int64_t height,
            BFloat16* to) {
   const int64_t begin = steps.begin * kStepInputs;
@@ -249,8 +256,9 @@ void Split(const SplitGemmArgs& args, const Steps& steps, int64_t height,
 // Computes all outputs of at most kBlockRows rows.
 void MultiplyRows(const SplitGemmArgs& args, const Blocks& blocks,
                   SplitWeights& weights) {
-  // There is one tile, or an even number, because multiplying two tiles
-  // together is faster than one after the other.
+  // The rows are divided into one tile, or into an even number of tiles. A step
+  // that multiplies a pair of tiles by the weights is faster than two steps
+  // with one tile each.
   const int64_t tiles =
       args.rows <= kTileRows ? 1 : 2 * DivideUp(args.rows, kPairRows);
   const int64_t height = DivideUp(args.rows, tiles);

@@ -14,14 +14,15 @@ namespace {
 // set.
 constexpr int64_t kSkew = 16;
 
-// m = 7 is chosen only if it takes less than this fraction of the products that
-// m = 4 takes, because its transforms take longer.
+// m = 7 is chosen only if its number of products is less than this fraction of
+// the number for m = 4, because the transforms of m = 7 take longer.
 constexpr double kFewer = 0.9;
-// m = 7 is chosen only for at least this number of tiles. With fewer tiles, the
-// matrix products have too few rows for the weights that they read.
+// m = 7 is chosen only for at least this number of tiles. Each tile is a row of
+// the matrix products. With fewer rows, reading the weights from memory would
+// take too large a part of the time.
 constexpr int64_t kFewestTiles = 40;
-// m = 7 is chosen only if its weights take at most this number of bytes. Every
-// block of tiles reads all weights.
+// m = 7 is chosen only if its weights take at most this number of bytes and so
+// fit into the cache. Every block of tiles reads all weights.
 constexpr int64_t kMostWeights = 32 << 20;
 
 int64_t Tiles(int side, int64_t count, int height, int width) {
