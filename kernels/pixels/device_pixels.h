@@ -10,8 +10,8 @@
 
 namespace sfmamba::kernels {
 
-// The maximum number of images in a launch, because their descriptions are
-// kernel parameters.
+// The maximum number of images in a launch. The CudaImage objects are passed as
+// kernel parameters, and CUDA limits the total size of kernel parameters.
 constexpr int kImages = 64;
 constexpr int kPixels = 4;  // A thread reads four pixels (12 bytes) at a time.
 
@@ -49,7 +49,8 @@ __device__ __forceinline__ uint32_t LoadBytes(const uint8_t* from, int count) {
 }
 
 // Does the work of LoadPixels() for an image of three planes, one per channel.
-// The planes begin `plane` bytes apart.
+// The planes begin `plane` bytes apart. The caller must set `words` to 0 before
+// the call.
 __device__ __forceinline__ void LoadPlanes(const uint8_t* from, int64_t plane,
                                            int count, uint32_t (&words)[3]) {
   uint32_t planes[3];
@@ -62,7 +63,8 @@ __device__ __forceinline__ void LoadPlanes(const uint8_t* from, int64_t plane,
 }
 
 // Loads the 12 bytes of four pixels into `words`, with the first byte in the
-// lowest bits. Reads only the first `count` pixels. `words` must be 0 before.
+// lowest bits. Reads only the first `count` pixels. The caller must set `words`
+// to 0 before the call.
 __device__ __forceinline__ void LoadPixels(const uint8_t* from, int count,
                                            uint32_t (&words)[3]) {
   if (count >= kPixels && reinterpret_cast<uintptr_t>(from) % 4 == 0) {

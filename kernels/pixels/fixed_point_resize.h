@@ -55,8 +55,8 @@ class FixedPointTaps {
   std::vector<int32_t> parts_;    // [outputs, stride_]
 };
 
-// Returns how many bytes ResizeRows() may read from the start of a row. This
-// can be more than the row has, because it reads four pixels as 16 bytes.
+// Returns how many bytes ResizeRows() may read from the start of a row. The row
+// can have fewer bytes, because ResizeRows() reads four pixels as 16 bytes.
 size_t ReadableRowBytes(const FixedPointTaps& taps);
 
 // The horizontal pass, which resizes kRowsAtOnce rows.
@@ -65,10 +65,12 @@ struct ResizeRowsArgs {
 
   const FixedPointTaps* taps;
   // The input rows, [pixels, 3] each. ReadableRowBytes() bytes of each row must
-  // be readable. Neighbouring elements of `in` may be the same row if the
-  // elements of `out` are the same too.
+  // be readable. Several elements of `in` may point to the same row, for
+  // example if a picture has fewer than kRowsAtOnce rows left.
   const uint8_t* in[kRowsAtOnce];
-  uint8_t* out[kRowsAtOnce];  // [taps->outputs(), 3] each, written
+  // [taps->outputs(), 3] each, written. Two elements may point to the same
+  // output row only if their elements of `in` point to the same input row.
+  uint8_t* out[kRowsAtOnce];
 };
 
 // The vertical pass, which computes one output row of `size` bytes from several

@@ -1,6 +1,7 @@
-// Resizes with fixed-point weights by registers of type B, which is Bytes8 or
-// Bytes16. fixed_point_resize_isa.cc includes this header and is compiled once
-// for each instruction set, with a different B.
+// Resizes pictures with fixed-point weights. The functions compute with vector
+// registers of type B, which is Bytes8 or Bytes16. fixed_point_resize_isa.cc
+// includes this header and is compiled once for each instruction set, with a
+// different B.
 //
 // 16-bit multiplications are the fastest, but a weight has too many bits for
 // them. Therefore, the upper and the lower parts of the weights are multiplied

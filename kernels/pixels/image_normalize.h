@@ -17,7 +17,7 @@ template <typename T>
 struct ImageNormalizeArgs {
   int64_t height, width;
   const uint8_t* rgb;  // Rows are contiguous.
-  // Written. Channel c of pixel (i, j) is at index i*row_stride +
+  // The output. Channel c of pixel (i, j) is written at index i*row_stride +
   // j*pixel_stride + c*channel_stride.
   T* y;
   int64_t row_stride;
@@ -25,7 +25,8 @@ struct ImageNormalizeArgs {
   int64_t channel_stride;  // H*W for [3, H, W], 1 for [H, W, 3]
   std::array<float, 3> mean;
   std::array<float, 3> std;
-  // Strides of `rgb`: 3 and 1 for [H, W, 3], 1 and H*W for [3, H, W].
+  // The strides of `rgb`. They are 3 and 1 if the layout of `rgb` is [H, W, 3],
+  // or 1 and H*W if it is [3, H, W].
   int64_t rgb_pixel_stride = 3, rgb_channel_stride = 1;
 };
 

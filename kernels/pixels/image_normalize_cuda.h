@@ -18,8 +18,8 @@ struct ImageNormalizeCudaArgs {
   int count;
   const CudaImage* images;  // [count], host memory, read before the return
   int height, width;        // Size of y's elements. No image may be larger.
-  // Written. Channel c of pixel (i, j) of image n is at index n*image_stride +
-  // i*row_stride + j*pixel_stride + c*channel_stride.
+  // The output. Channel c of pixel (i, j) of image n is written at index
+  // n*image_stride + i*row_stride + j*pixel_stride + c*channel_stride.
   T* y;
   int64_t image_stride;
   int64_t row_stride;
@@ -27,8 +27,9 @@ struct ImageNormalizeCudaArgs {
   int64_t channel_stride;  // H*W for [N, 3, H, W], 1 for [N, H, W, 3]
   std::array<float, 3> mean;
   std::array<float, 3> std;
-  // [count], in device memory. Not 0 for images with the layout [3, height,
-  // width]. Null means that all images are [height, width, 3].
+  // [count], in device memory. planar[n] is 0 if image n has the layout
+  // [height, width, 3]. Otherwise the layout is [3, height, width]. If the
+  // pointer is null, all images have the layout [height, width, 3].
   const uint8_t* planar = nullptr;
 };
 

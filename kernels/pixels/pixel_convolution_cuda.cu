@@ -10,12 +10,14 @@
 
 // The speed of this kernel is limited by the fused multiply-adds (FFMA). A
 // thread computes 8 channels of 8 pixels with 1728 FFMA, in 9 iterations of a
-// loop. On sm_90, an iteration takes
-//   192 FFMA, 12 LDS (10 of them of 16 bytes), 7 others,
-// which is 64 FFMA and 4 LDS (loads from shared memory) per tap. In addition,
-// each thread needs about 400 instructions per square of pixels and 400 per 32
-// channels. FFMA are therefore 64 % of all instructions for 32 channels and 69
-// % for 64 channels.
+// loop. An iteration computes the products of 3 taps. On sm_90, it takes
+//   192 FFMA,
+//   12 LDS (loads from shared memory), 10 of them of 16 bytes,
+//   7 other instructions.
+// Each tap therefore takes 64 FFMA and 4 LDS. In addition, a thread needs about
+// 400 instructions once per square of pixels, and 400 for each 32 channels of
+// y. FFMA are therefore 64 % of all instructions if y has 32 channels, and 69 %
+// if it has 64 channels.
 namespace sfmamba::kernels {
 namespace {
 
@@ -37,10 +39,13 @@ using Sums = float[kRuns][kRun][kChannels];
 // The normalised input pixels of a square, including one row above it and one
 // column to its left. For each colour, a row of the tile holds first the even
 // columns of the image and then the odd columns. The first odd column is the
-// one to the left of the square. A warp reads 16 bytes at each of 8 addresses
-// at a time, for 2 runs in each of 4 rows of outputs. The addresses are in
-// different banks, because 2 rows of the tile are 216 values apart, 24 more
-// than a multiple of 32.
+// one to the left of the square.
+//
+// The threads of a warp read 8 different addresses at a time, 16 bytes at each.
+// At these addresses are the inputs of 4 rows of outputs, and of 2 runs in each
+// row. From one row of outputs to the next, the address moves by 2 rows of the
+// tile. These have 216 values, which is 24 more than a multiple of 32, the
+// number of banks. All 8 reads therefore use different banks.
 constexpr int kRows = 2 * kSide + 1;
 constexpr int kEven = kSide, kOdd = kSide + 4;
 constexpr int kLine = kEven + kOdd;
@@ -85,8 +90,8 @@ __device__ __forceinline__ void FillTile(const CudaImage& image, bool planar,
   }
 }
 
-// Loads the weights of kGroup channels, which begin with channel `first`.
-// Weights beyond the last channel are 0.
+// Loads the weights of kGroup channels, beginning with channel `first`. If y
+// has fewer channels, the weights of the missing channels are set to 0.
 template <typename T>
 __device__ __forceinline__ void FillWeights(const Parameters<T>& parameters,
                                             int first, Weights* weights) {

@@ -32,8 +32,9 @@ struct PixelConvolutionArgs {
   std::array<float, 3> std;
   CudaActivation activation;  // kNone, kRelu or kRelu6.
   T* y;  // [count, ceil(height/2), ceil(width/2), channels], written
-  // [count], in device memory. Not 0 for images with the layout [3, height,
-  // width]. Null means that all images are [height, width, 3].
+  // [count], in device memory. planar[n] is 0 if image n has the layout
+  // [height, width, 3]. Otherwise the layout is [3, height, width]. If the
+  // pointer is null, all images have the layout [height, width, 3].
   const uint8_t* planar = nullptr;
 };
 

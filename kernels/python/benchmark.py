@@ -2,7 +2,7 @@
 
 Every round runs each implementation once. The printed ratio compares the shortest times,
 which other programs disturb least. If --threads is 1, the benchmark measures the CPU time of
-its process, which other processes do not lengthen.
+its process, which other processes do not lengthen. Otherwise it measures the elapsed time.
 """
 
 import argparse

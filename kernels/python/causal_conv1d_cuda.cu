@@ -3,20 +3,23 @@
 #include "simt/simt.h"
 
 // A block convolves one channel of one image, and its threads divide the
-// tokens. If a thread needs a value that belongs to another token, it computes
-// the value again.
+// tokens. The threads do not exchange results for single tokens. For example,
+// the gradient of a token depends on the output gradients of all tokens that
+// read it. A thread computes the intermediate results of these tokens itself,
+// even if other threads compute them, too.
 namespace sfmamba::kernels {
 namespace {
 
 constexpr int kThreads = 128;
 
-// The number of blocks per multiprocessor. It is so small that the compiler
-// spills no registers.
+// The minimum number of blocks that must fit on a multiprocessor. It is small
+// enough that the compiler does not have to spill registers.
 constexpr int kBlocks = 4;
 constexpr int kWarp = 32;
 constexpr unsigned kAll = 0xffffffff;
 
-// One channel of one image.
+// The input and the parameters of one channel of one image, which a block
+// convolves.
 template <typename T>
 struct Channel {
   using Real = Arithmetic<T>;
