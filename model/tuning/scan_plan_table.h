@@ -77,13 +77,6 @@ kernels::ScanPlan DeterministicScanPlan(const ScanShape& shape);
 // equally near, returns the smaller one. This is the paper's f(a, b).
 int NearestDivisor(int count, double wanted);
 
-// Returns the number of rows into which `sequences` sequences are folded (the
-// paper's B1). `ratio` is the number of rows per sequence of an entry in the
-// table.
-inline int FoldRows(int sequences, double ratio) {
-  return NearestDivisor(sequences, sequences * ratio);
-}
-
 }  // namespace sfmamba::tuning
 
 #endif  // SFMAMBA_MODEL_TUNING_SCAN_PLAN_TABLE_H_

@@ -111,13 +111,6 @@ TEST(NearestDivisorTest, IsTheBestOfAllDivisors) {
   }
 }
 
-TEST(FoldRowsTest, TakesTheRatioOfTheTable) {
-  EXPECT_EQ(FoldRows(128, 1.0 / 128), 1);
-  EXPECT_EQ(FoldRows(128, 1.0 / 32), 4);
-  EXPECT_EQ(FoldRows(128, 1), 128);
-  EXPECT_EQ(FoldRows(31, 0.25), 1);
-}
-
 // ---- Look-up ----
 
 TEST(FoldTableTest, KeepsOneEntryForAPowerOfTwo) {
