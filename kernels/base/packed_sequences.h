@@ -8,9 +8,9 @@
 namespace sfmamba::kernels {
 
 // The boundaries of the sequences in a packed tensor [tokens, ...]. Sequence k
-// consists of tokens begin(k) .. end(k) - 1. Folded batches, windows and
-// batches of sequences of different lengths are all described in this way, so
-// kernels do not distinguish them.
+// consists of tokens begin(k) .. end(k) - 1. The sequences may be concatenated
+// images of a batch (SF-Mamba's batch folding), windows of images, or sequences
+// of different lengths. Kernels do not distinguish these cases.
 //
 // Files built for different instruction sets include this header, so the
 // members are always inlined. Otherwise the linker would keep only one copy of

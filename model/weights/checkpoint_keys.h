@@ -8,15 +8,20 @@
 
 namespace sfmamba::weights {
 
-// Removes what training wrappers add to the keys. This is "_orig_mod." of
-// torch.compile, anywhere in a key. It is also the prefixes "module.", "model."
-// and "backbone.", if all keys begin with them. Keys that begin with "head."
-// need not have the prefix "model.", because some classifiers store the head
-// beside the other layers.
+// Removes the parts of the keys that training wrappers add:
 //
-// If the alphabetically first key then begins with "encoder.", drops all
-// tensors with other keys, and removes this prefix, too. Finally calls
-// WithCurrentNames().
+// - torch.compile adds "_orig_mod.". It is removed anywhere in a key.
+// - Other wrappers add the prefixes "module.", "model." and "backbone.". A
+//   prefix is removed if all keys begin with it. Keys that begin with "head."
+//   need not have the prefix "model.", because some classifiers store the head
+//   beside the other layers.
+//
+// The checkpoint of a pretraining contains an encoder and other networks. It is
+// recognized if the alphabetically first of the remaining keys begins with
+// "encoder.". MambaVision's own loader does the same. In this case, only the
+// encoder's tensors are returned, without this prefix.
+//
+// Finally calls WithCurrentNames().
 std::map<std::string, TensorView> WithoutPrefixes(
     const std::map<std::string, TensorView>& stored);
 

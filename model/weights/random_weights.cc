@@ -24,7 +24,8 @@ int64_t FanIn(absl::string_view key, at::IntArrayRef shape) {
   return size;
 }
 
-// Returns the standard deviation of a layer's output divided by its input's.
+// Returns a layer's gain. This is the root mean square of the layer's outputs,
+// divided by the root mean square of its inputs.
 float Gain(absl::string_view key, at::IntArrayRef shape) {
   if (absl::StrContains(key, "fc_cls.")) return 4;
   // With a small gain, boxes stay near their anchors and regions.
@@ -51,7 +52,9 @@ at::Tensor Values(uint64_t seed, const std::string& key,
   }
   float offset = 0, range = 0;
   if (ends("dt_proj.bias") || ends("dt_proj_b.bias") || ends("dt_projs_bias")) {
-    offset = -2, range = 1;  // The doubled bias gives steps of 0.002 to 0.1.
+    // If dt is 0, the steps softplus(dt + bias) of a scan are 0.05 to 0.3.
+    // MambaVision adds this bias twice, so its steps are 0.002 to 0.13.
+    offset = -2, range = 1;
   } else if (shape.size() != 1) {
     // A uniform distribution in this range has the variance gain^2 / inputs.
     // Activations then have a similar scale in all layers.

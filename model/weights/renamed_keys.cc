@@ -11,8 +11,9 @@
 namespace sfmamba::weights {
 namespace {
 
-// The beginning of a key and its replacement. '#' means any number. The numbers
-// of a key stay in order.
+// Replaces the beginning `from` of a key by `to`. Each '#' in `from` matches
+// one or more digits. Each '#' in `to` stands for the digits that a '#' in
+// `from` matched, in the same order.
 struct Renaming {
   absl::string_view from, to;
 };
@@ -20,7 +21,7 @@ struct Renaming {
 struct Family {
   // A checkpoint has the names of this family if it contains one of these keys.
   std::vector<absl::string_view> evidence;
-  std::vector<Renaming> renamings;  // The first that fits is used.
+  std::vector<Renaming> renamings;  // A key uses the first that fits it.
 };
 
 const std::vector<Family>& Families() {

@@ -14,8 +14,8 @@
 
 namespace sfmamba::weights {
 
-// The element types of the file format. A type's name in a file is the name of
-// the constant without its k, in capitals ("F32").
+// The element types of the file format. DTypeName() returns a type's name in a
+// file, for example "F32" for kF32 and "F8_E4M3" for kF8E4M3.
 enum class DType {
   kBool,
   kU8,
@@ -37,7 +37,7 @@ enum class DType {
 absl::string_view DTypeName(DType dtype);
 int DTypeSize(DType dtype);  // In bytes.
 
-// A tensor whose memory it does not own.
+// A tensor that refers to its values but does not own their memory.
 struct TensorView {
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;  // Empty for a scalar.
@@ -84,8 +84,8 @@ absl::StatusOr<std::map<std::string, TensorView>> ReadSafetensorsShapes(
     const std::string& path);
 
 // Adds the tensors of one file to `tensors`. A checkpoint may consist of
-// several files. If another file has a tensor, too, returns INVALID_ARGUMENT
-// with its name.
+// several files. If `tensors` already has a tensor of the same name, returns
+// INVALID_ARGUMENT with this name.
 absl::Status AddTensors(const std::map<std::string, TensorView>& file,
                         std::map<std::string, TensorView>* tensors);
 

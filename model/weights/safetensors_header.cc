@@ -11,8 +11,9 @@ namespace {
 
 using Entries = std::map<std::string, SafetensorsEntry>;
 
-// Returns the length of the UTF-8 character with which `text` begins. Returns 0
-// if it is invalid (overlong, a surrogate, above U+10FFFF, or truncated).
+// Returns the length in bytes of the UTF-8 character with which `text` begins.
+// Returns 0 if the character is invalid (overlong, a surrogate, above U+10FFFF,
+// or truncated).
 // `text` must not be empty.
 size_t Utf8Length(absl::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
@@ -125,7 +126,8 @@ class Parser {
     return true;
   }
 
-  // Parses an object. Calls member(name) with the position before each value.
+  // Parses an object. For each member, parses the name and the colon. Then calls
+  // member(name), which must parse the value and returns false on an error.
   template <typename Member>
   bool Object(Member member) {
     if (!Expect('{')) return false;
@@ -186,7 +188,8 @@ class Parser {
     *out = 0;
     while (Peek() >= '0' && Peek() <= '9') {
       const int digit = Peek() - '0';
-      // The product must not overflow, because this would be undefined.
+      // The next line must not overflow, because overflow of a signed integer
+      // is undefined behaviour.
       if (*out > (std::numeric_limits<int64_t>::max() - digit) / 10) {
         return Fail("number too large");
       }

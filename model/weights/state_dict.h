@@ -35,9 +35,9 @@ class StateDict {
   using Generator =
       std::function<at::Tensor(const std::string& key, at::IntArrayRef shape)>;
 
-  // The part of a StateDict whose keys begin with a prefix. Take() copies
-  // tensors to one device. A Scope is small and may be copied. The StateDict
-  // must outlive it.
+  // The part of a StateDict whose keys begin with a prefix. Scope::Take()
+  // returns tensors on the device that was passed to root(). A Scope is small
+  // and may be copied. The StateDict must outlive it.
   class Scope {
    public:
     // Returns the part whose keys continue with `name` and a dot, for example
@@ -52,7 +52,7 @@ class StateDict {
 
     StateDict* dict_;
     std::string prefix_;  // Empty or ends with a dot.
-    at::Device device_;   // The device that tensors are copied to.
+    at::Device device_;   // Take() copies tensors to this device.
   };
 
   // The memory of `tensors` must outlive the StateDict. It need not outlive the

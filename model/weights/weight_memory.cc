@@ -13,7 +13,8 @@ namespace sfmamba::weights {
 at::Tensor EmptyWeights(int64_t count, at::ScalarType type) {
   const at::TensorOptions options(type);
   const int64_t bytes = count * c10::elementSize(type);
-  // At least half of a huge page would remain unused.
+  // Smaller weights use small pages. In a huge page, they would leave more than
+  // half of the page unused.
   if (bytes < kHugePage / 2) return at::empty({count}, options);
   const int64_t pages = (bytes + kHugePage - 1) / kHugePage;
   void* const memory = std::aligned_alloc(kHugePage, pages * kHugePage);

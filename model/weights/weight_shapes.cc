@@ -12,7 +12,8 @@
 namespace sfmamba::weights {
 namespace {
 
-// Limits sizes. No model has as many layers, channels or classes.
+// The maximum size of a tensor's axis. It fits an int, and every model has far
+// fewer channels and classes.
 constexpr int64_t kMaxSize = 1 << 24;
 
 class Reader {
@@ -22,9 +23,9 @@ class Reader {
 
   bool Has(const std::string& key) const { return tensors_.count(key) > 0; }
 
-  // Returns the size along axis `axis` of a tensor with `dims` axes, which must
-  // be at least 1. If the tensor has another shape, records an error and
-  // returns 1.
+  // Returns the size of the tensor `key` along axis `axis`. The tensor must
+  // have `dims` axes, and this size must be from 1 to kMaxSize. If not, or if
+  // the tensor is missing, records an error and returns 1.
   int Size(const std::string& key, int dims, int axis) {
     const auto it = tensors_.find(key);
     if (it == tensors_.end()) {
@@ -42,8 +43,9 @@ class Reader {
     return shape[axis];
   }
 
-  // Returns the first size of a tensor with any number of axes. Handles errors
-  // like Size().
+  // Returns the size of a tensor along its first axis. The tensor must have at
+  // least one axis. If the tensor is missing or the size is not from 1 to
+  // kMaxSize, records an error and returns 1.
   int Rows(const std::string& key) {
     const auto it = tensors_.find(key);
     const size_t dims = it == tensors_.end() ? 1 : it->second.shape.size();
@@ -80,7 +82,9 @@ void ReadSegmenter(Reader& reader, WeightShapes* shapes) {
   shapes->segmentation_channels = reader.Size(logits, 4, 1);
 }
 
-// Returns the prefix of the first head. `heads` is "bbox_head" or "mask_head".
+// Returns the prefix of the keys of a detector's first box head or mask head.
+// `heads` is "bbox_head" or "mask_head". `stages` is 0 if there is only one
+// head of each kind and keys do not number it. Otherwise keys number the heads.
 std::string FirstHead(const std::string& heads, int stages) {
   return absl::StrCat("roi_head.", heads, stages > 0 ? ".0." : ".");
 }
@@ -90,8 +94,9 @@ void ReadMasks(Reader& reader, const std::string& head, WeightShapes* shapes) {
   shapes->masks = reader.Has(logits);
   if (!*shapes->masks) return;
   shapes->mask_convs = reader.Count(head + "convs.", ".conv.weight");
-  // If there is only one class, class-agnostic masks have the same shape as
-  // others.
+  // If there is only one class, masks for each class and class-agnostic masks
+  // (one mask for all classes) have weights of the same shape. Such masks are
+  // treated as masks for each class.
   shapes->class_agnostic_masks =
       *shapes->num_classes > 1 && reader.Size(logits, 4, 0) == 1;
 }
@@ -133,8 +138,9 @@ bool AnyTokenBlockHas(const Reader& reader, const std::array<int, 4>& depths,
   return false;
 }
 
-// Refuses VMamba's first version and its ablations. They have tensors that the
-// second version does not have, or tensors with other shapes.
+// Records an error unless the tensors belong to VMamba's second version, with
+// one state per channel. VMamba's first version and ablations of VMamba have
+// additional tensors, lack tensors, or have tensors with other shapes.
 void CheckVMambaVersion(Reader* reader) {
   constexpr absl::string_view kOthers[] = {
       ".downsample.reduction.", ".conv2d.bias", ".out_norm.0.", ".out_norm.1."};

@@ -32,8 +32,9 @@ absl::StatusOr<WeightShapes> ReadWeightShapes(
     const std::map<std::string, TensorView>& tensors);
 
 // The part of a hybrid classifier's configuration that follows from the names
-// and shapes of its tensors. Windows, heads and the swapping of tokens do not
-// follow, because no tensors depend on them.
+// and shapes of its tensors. No tensor depends on the size of windows, on the
+// number of attention heads, or on whether auxiliary tokens are exchanged
+// (BackboneConfig::swap). So these fields do not follow.
 struct ClassifierShapes {
   int dim = 0, in_dim = 0;  // See BackboneConfig.
   std::array<int, 4> depths = {};
@@ -85,8 +86,9 @@ struct VMambaShapes {
 bool IsVMamba(const std::map<std::string, TensorView>& tensors);
 
 // Reads the shapes. If a tensor is missing or has an impossible shape, returns
-// INVALID_ARGUMENT with its name. Also returns INVALID_ARGUMENT if the model is
-// not of VMamba's second version with one state.
+// INVALID_ARGUMENT with its name. Also returns INVALID_ARGUMENT if the model
+// does not belong to VMamba's second version, or if its selective scan has more
+// than one state per channel.
 absl::StatusOr<VMambaShapes> ReadVMambaShapes(
     const std::map<std::string, TensorView>& tensors);
 

@@ -114,10 +114,11 @@ __device__ __forceinline__ void Store(T* to, const Vector<T, N>& vector) {
   *reinterpret_cast<Vector<T, N>*>(to) = vector;
 }
 
-// Returns `offset` and hides from the compiler how it was computed. In an
-// unrolled loop the compiler may compute the address of each value separately
-// and split a Store() into single values. If an address is to + Opaque(offset),
-// the compiler cannot do so.
+// Returns `offset` and hides from the compiler how `offset` was computed. Use
+// Opaque() for the address of a Store() in an unrolled loop:
+//   Store(to + Opaque(offset), vector)
+// Without Opaque(), the compiler may compute the address of each value
+// separately and split the Store() into several stores of one value each.
 __device__ __forceinline__ int64_t Opaque(int64_t offset) {
   asm("" : "+l"(offset));
   return offset;
