@@ -20,8 +20,8 @@ struct PixelRect {
 // mask bilinearly for each pixel (x, y), at column u and row v:
 //   u = (x + 0.5 - x1) / (x2 - x1) * side - 0.5
 //   v = (y + 0.5 - y1) / (y2 - y1) * side - 0.5
-// Cells outside of the mask count as 0. The pixel is set if the sample is >=
-// threshold.
+// A cell is one value of the mask. Cells outside of the mask count as 0. The
+// pixel is set if the sample is >= threshold.
 // Source: docs/heads.md, "Masks"; Mask R-CNN (arXiv 1703.06870).
 struct MaskPasteArgs {
   const float* mask;  // [side, side] probabilities

@@ -12,10 +12,12 @@ namespace sfmamba::kernels {
 // Finds exactly the pixels that MaskPaste sets, as runs along rows or columns,
 // without sampling every pixel.
 //
-// Along a line (a row or a column of the picture), the sample changes linearly
-// between two cells of the mask. If both cells are clearly above the threshold,
-// all pixels between them are set. If both are clearly below it, none is set.
-// Otherwise, the position where the sample crosses the threshold is computed.
+// A line is a row or a column of the picture. It has `side` cells. The value of
+// a cell is the weighted sum of two neighbouring values of the mask. Along the
+// line, the sample changes linearly between two neighbouring cells. If both
+// cells are clearly above the threshold, all pixels between them are set. If
+// both are clearly below the threshold, none is set. Otherwise, the position
+// where the sample crosses the threshold is computed.
 // Only pixels so near this position that rounding may decide are sampled as in
 // MaskPaste.
 struct MaskRunsArgs {
@@ -36,14 +38,14 @@ struct MaskRunsArgs {
 void MaskRunsCpu(const MaskRunsArgs& args, base::LineRuns* runs,
                  CpuIsa isa = ActiveCpuIsa());
 
-// Finds the cells along some lines that are far from the threshold. Cell k of
-// line i has the value
+// Finds, for each of some lines, the cells whose values are far from the
+// threshold. Cell k of line i has the value
 //   weight[2*i] * cells[k*side + index[2*i]] +
 //   weight[2*i+1] * cells[k*side + index[2*i+1]]
 // Bit k of above[i] is set if this value is > high. Bit k of below[i] is set if
 // this value is < low. All other bits are cleared.
 struct FarCellsArgs {
-  const float* cells;  // [side, side], side <= 64
+  const float* cells;  // The mask, [along lines, across lines], side <= 64.
   int side;
   int lines;
   const int* index;     // [lines, 2]

@@ -10,9 +10,9 @@
 namespace sfmamba::kernels {
 namespace {
 
-// A line's cells are stored as bits of a 64-bit word. There are kMargin more
-// bits before the first cell and after the last cell. They represent the zeros
-// that MaskPaste reads outside of the mask.
+// A 64-bit word has one bit for each cell of a line. It also has kMargin bits
+// before the first cell and kMargin bits after the last cell. These bits
+// represent the zeros that MaskPaste reads outside of the mask.
 constexpr int kMargin = 2;
 constexpr int kMaxSide = 64 - 2 * kMargin;
 // The number of lines whose far cells are found by one call.
@@ -20,8 +20,8 @@ constexpr int kStrip = 256;
 // An upper limit of a sample's rounding error, with a wide margin. It is
 // relative to the largest absolute value of the mask and the threshold.
 constexpr float kRounding = 1.0f / (1 << 18);
-// Subtracting mask values that are not below this limit could overflow. Such
-// masks are sampled pixel by pixel.
+// If the absolute values of a mask are below this limit, their differences do
+// not overflow. Other masks are sampled pixel by pixel.
 constexpr float kLargest = 1e30f;
 
 // The mask cells that the pixels of the lines sample on each axis, and their
@@ -246,7 +246,9 @@ class RunFinder {
   const float pixels_per_cell_;
   std::vector<float> cells_;  // [cells along a line, cells across lines]
   float rounding_;
-  // The first pixel of each band, followed by the number of pixels.
+  // Element b is the first pixel of band b, and element bands() is the number
+  // of pixels in a line. An empty band has the same first pixel as the next
+  // band.
   std::array<int, 64> bands_;
   // Each pixel's position between the two cells of its band, from 0 to 1. The
   // positions ascend within a band.

@@ -25,9 +25,10 @@ using Box = simt::Vector<float, 4>;  // x1, y1, x2, y2
 // another. Sorted boxes are ordered from the best score down.
 struct Scratch {
   Box* boxes;  // [num_boxes] The sorted boxes, shifted.
-  // [tiles][tiles * kTile] words. Bit j of word [t][i] is 1 if sorted box i, if
-  // kept, removes sorted box t * kTile + j because the two overlap. A box only
-  // removes boxes after it, so word [t][i] is written only if t >= i / kTile.
+  // [tiles][tiles * kTile] words. Bit j of word [t][i] is 1 if sorted box i and
+  // sorted box t * kTile + j have the same group and an IoU > iou_threshold. If
+  // box i is kept, it then removes the other box. A box only removes boxes
+  // after it, so word [t][i] is written only if t >= i / kTile.
   uint64_t* overlaps;
   int32_t* order;   // [num_boxes] The sorted boxes' indices.
   int32_t* groups;  // [num_boxes] The sorted boxes' groups.
@@ -122,9 +123,9 @@ __global__ void SurveyKernel(NmsCudaArgs args, Scratch all) {
 // ---- Sort: a box's rank is the number of boxes that come before it ----
 
 // A block ranks kLanes boxes. Each warp of the block compares these boxes with
-// a different part of the image's boxes. Sorting may compare all pairs of boxes
-// because the next kernel visits all pairs as well and does more work for each
-// pair.
+// a different part of the image's boxes. The time for all comparisons is
+// quadratic in the number of boxes. A faster sort would save little, because
+// the next kernel also visits all pairs and does more work for each pair.
 constexpr int kSortWarps = 8;
 constexpr int kSortThreads = kSortWarps * kLanes;
 constexpr int kKeys = 1024;  // Sort keys in shared memory at a time.

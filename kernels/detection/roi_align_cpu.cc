@@ -20,7 +20,8 @@ struct Sample {
   float fraction;
 };
 
-// The samples of a region's bins on one axis of a map.
+// The samples of a region's bins on one axis of a map. A sample is on the map
+// if its position is from -1 to the map's size, in pixels.
 struct AxisSamples {
   int grid;                     // Samples per bin, on and off the map.
   std::vector<Sample> samples;  // Only samples on the map, bin by bin.
@@ -42,8 +43,9 @@ SampleRange SamplesOnMap(float origin, float step, int grid, int extent) {
           static_cast<int>(std::clamp(end, 0.0f, last))};
 }
 
-// Appends the samples on the map of a bin that begins at `origin` and is `bin`
-// pixels long. The map has `extent` pixels on this axis.
+// Appends one bin's samples to `axis`, except samples that are not on the map.
+// All samples outside of `range` must be off the map. The bin begins at
+// `origin` and is `bin` pixels long. The map has `extent` pixels on this axis.
 void SampleBin(float origin, float bin, const SampleRange& range, int extent,
                AxisSamples* axis) {
   for (int k = range.begin; k < range.end; ++k) {
@@ -160,7 +162,8 @@ void AddSample(const RoiAlignArgs::Level& level, int channels, const Sample& y,
 }
 
 // Returns the indices of the regions, sorted by level and then from top to
-// bottom. In this order, much of a region's input is still in the cache.
+// bottom. In this order, the region before has often read the same pixels, so
+// they are still in the cache.
 std::vector<int> ByPlace(const RoiAlignArgs& args) {
   struct Place {
     int level;

@@ -22,10 +22,12 @@ constexpr float kLargest = 3.402823466e38f;
 
 __device__ bool IsFinite(float x) { return x >= -kLargest && x <= kLargest; }
 
-// Returns the same level as RoiLevel() without computing a logarithm. The
-// boundaries follow the rounding of log2f(). For the largest float below 8,
-// log2f() returns 3. For the largest floats below 2 and 4, it returns less than
-// 1 and 2.
+// Returns the same level as RoiLevel() without computing a logarithm. In
+// RoiLevel(), the level is log2f(ratio) without its fraction. For the largest
+// float below 8, log2f() returns exactly 3, so this float already belongs to
+// level 3. For the largest float below 2, log2f() returns less than 1. For the
+// largest float below 4, log2f() returns less than 2. So the other two
+// boundaries are exactly 2 and 4.
 __device__ int LevelOf(const float* roi, int num_levels, float finest_scale) {
   static_assert(RoiAlignArgs::kMaxLevels == 4, "expected 3 boundaries");
   const float side = sqrtf((roi[2] - roi[0]) * (roi[3] - roi[1]));
@@ -63,9 +65,9 @@ struct BinSamples {
   }
 };
 
-// Returns the samples of one bin. The region extends from `from` to `to` in the
-// image and is divided into `bins` bins. The map has `extent` pixels on this
-// axis.
+// Returns the samples of bin `index`. The region extends from `from` to `to` in
+// the image and is divided into `bins` bins. The map has `extent` pixels on
+// this axis.
 __device__ BinSamples SamplesOf(float from, float to, float scale, int bins,
                                 int index, int sampling_ratio, int extent) {
   // Computes the size from the scaled corners, as on the CPU.

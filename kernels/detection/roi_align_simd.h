@@ -12,9 +12,9 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Computes kVectors vectors of one bin's channels. The last vector has only
-// `lanes` channels. `pixel` points at the first of these channels in the bin's
-// first pixel.
+// Computes kVectors vectors of consecutive channels of one bin. The last vector
+// has only `lanes` channels. `pixel` points at the first channel of the first
+// vector, in the bin's top left pixel.
 template <typename V, int kVectors>
 inline void AlignBin(const float* pixel, int64_t row_stride, int channels,
                      const RoiBin& rows, const RoiBin& columns, int lanes,

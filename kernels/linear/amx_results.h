@@ -59,9 +59,13 @@ struct Sums {
 };
 
 // Turns sums into results: adds the bias, applies the activation and stores the
-// results as kResult says. While the tiles compute the products of Next(),
-// Step() finishes some rows of the previous sums. So the tiles and the vector
-// instructions run in parallel.
+// results as kResult says.
+//
+// There are two buffers of sums. Next() is the buffer that the tiles will write
+// next. The other buffer has the previous sums. While the tiles compute the
+// sums for Next(), calls of Step() finish the rows of the previous sums. So the
+// tiles and the vector instructions run in parallel. The destructor finishes
+// the last sums.
 template <Result kResult, typename Activation>
 class Results {
  public:
@@ -72,14 +76,15 @@ class Results {
   Results& operator=(const Results&) = delete;
 
   Sums& Next() { return sums_[next_]; }
-  // Call this before the products of Next(). Step() will be called about
-  // `steps` times during the products.
+  // Call this before the tiles compute the sums for Next(). While they compute,
+  // call Step() about `steps` times. Each of these calls finishes an equal part
+  // of the previous sums.
   void Start(int64_t steps) {
     rows_a_step_ = (Before().row_count - finished_ + steps - 1) / steps;
   }
   void Step() { FinishRows(rows_a_step_); }
-  // Call this when the sums in Next() are complete. Finishes all previous sums,
-  // then swaps the two buffers of sums.
+  // Call this when the sums in Next() are complete. Finishes the remaining rows
+  // of the previous sums, then swaps the two buffers.
   void Stop() {
     FinishRows(2 * kTileRows);
     next_ = 1 - next_;

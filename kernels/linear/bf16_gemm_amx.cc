@@ -13,8 +13,9 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The maximum number of bf16 values and of rows of inputs in a block. These
+// The maximum size of a block of inputs, in bf16 values and in rows. These
 // limits keep a block in the L2 cache while it is multiplied by all weights.
+// However long the rows are, a block may have kTileRows rows.
 constexpr int64_t kBlockValues = 1 << 18, kBlockRows = 256;
 
 int64_t RoundUp(int64_t value, int64_t step) {
@@ -79,7 +80,8 @@ void MultiplyBlock(const Bf16GemmArgs& args, const Inputs& inputs,
   const int64_t steps = depth / kStepInputs, left = depth % kStepInputs;
   const int64_t blocks = (args.rows + 2 * tile_rows - 1) / (2 * tile_rows);
   const BFloat16* weights = args.weights;
-  // Without a bias, whole tiles of sums are final and are stored directly in y.
+  // In this file, kSet has no activation. Without a bias, the sums are then the
+  // results, so whole tiles of sums are stored directly in y.
   const bool in_place = kResult == Result::kSet && args.bias == nullptr;
   alignas(64) BFloat16 tail[kStepWeights] = {};
   Results<kResult, Activation> results(args.y, args.y_bf16, activation);

@@ -18,13 +18,14 @@ namespace {
 constexpr int64_t kPanel = 2 * kLanes;
 // The number of rows in a tile. The sums take 24 of the 32 vector registers.
 constexpr int kTileRows = 12;
-// The maximum number of pairs of inputs and of rows in a block. The limit of
+// The maximum size of a block, in pairs of inputs and in rows. The limit of
 // pairs keeps a panel's weights and a tile's inputs in the L1 cache. The limit
 // of rows keeps a block's inputs in the L2 cache.
 constexpr int64_t kBlockPairs = 192, kBlockRows = 252;
-// The distance between the rows of a block's inputs, in pairs. It must not be a
-// multiple of the page size. Otherwise all rows of a tile would share the same
-// few cache sets.
+// The distance between the rows of a block's inputs, in pairs. It is 13 cache
+// lines. Since 13 is odd, the first lines of a tile's rows are in different
+// sets of the L1 cache. If the distance were a multiple of the page size (4
+// KiB), all rows would compete for the same few sets.
 constexpr int64_t kRowPairs = kBlockPairs + 16;
 
 // Two bf16 values.
@@ -68,8 +69,8 @@ void MultiplyRows(const Block& block) {
   __m512 sums[kRows][kVectors];
 #pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r) {
-    // The sums in y may be in another core's cache. Prefetching loads them
-    // during the products.
+    // The sums in y may be in another core's cache. They are loaded while the
+    // products are computed.
     if (block.add) PrefetchToWrite(block.y + r * block.y_stride, kVectors);
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) sums[r][v] = _mm512_setzero_ps();
@@ -149,9 +150,9 @@ void MultiplyNarrow(int64_t rows, int64_t columns, Block block) {
 // take in a panel.
 int64_t Lines(int64_t pairs) { return pairs * kPanel * sizeof(Pair) / kLine; }
 
-// Computes `rows` rows of a block, in tiles of nearly equal height because
-// small tiles are slower. Meanwhile prefetches `next`, the weights of the next
-// block, unless it is null.
+// Computes `rows` rows and `columns` outputs of a block. All tiles have nearly
+// the same number of rows, because small tiles are slower. Meanwhile prefetches
+// `next`, the weights of the next block, unless `next` is null.
 void MultiplyBlock(int64_t rows, int64_t columns, const Block& block,
                    const Pair* next) {
   const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
@@ -196,7 +197,7 @@ Range BlockRange(const Bf16GemmArgs& args, int64_t block) {
 }
 
 // Copies a block's inputs to x [rows, kRowPairs], rounded to bf16. Meanwhile
-// prefetches `next`, the weights that are needed first, unless it is null.
+// prefetches `next`, the weights that are needed first, unless `next` is null.
 void ReadInputs(const Bf16GemmArgs& args, const Range& range, const Pair* next,
                 Pair* x) {
   const int64_t first = 2 * range.begin;
@@ -230,7 +231,7 @@ Block BlockOf(const Range& range, const Pair* x, const Pair* panel, float* y,
   return block;
 }
 
-// Computes all outputs of at most kBlockRows rows. `x` is memory for the inputs
+// Computes all outputs of at most kBlockRows rows. `x` has room for the inputs
 // of one block.
 void MultiplyBlockOfRows(const Bf16GemmArgs& args, Pair* x) {
   const int64_t pairs = (args.in + 1) / 2;
@@ -270,10 +271,10 @@ void WriteRounded(const Bf16GemmArgs& args, const float* sums, int64_t columns,
   }
 }
 
-// Computes all outputs like MultiplyBlockOfRows(), but rounded to bf16. `x` is
-// memory for the inputs of all blocks, one block after the other. So the `sums`
-// of a panel can be completed before the next panel, and they stay in the
-// cache.
+// Computes all outputs like MultiplyBlockOfRows(), but rounds them to bf16. `x`
+// has room for the inputs of all blocks, one block after the other. So a
+// panel's sums over all blocks are complete before the next panel begins.
+// `sums` has room for one panel, [rows, kPanel], and stays in the cache.
 void MultiplyToBf16(const Bf16GemmArgs& args, Pair* x, float* sums) {
   const int64_t pairs = (args.in + 1) / 2;
   const int64_t blocks = Blocks(args);
@@ -321,8 +322,8 @@ void RoundToBf16Avx512(const float* x, int64_t count, BFloat16* y) {
 }
 
 void Bf16GemmAvx512(const Bf16GemmArgs& args) {
-  // x has room for the largest block and for the zeros that RoundRow() may
-  // write beyond the last row.
+  // x has room for the largest block. The additional vector is a margin for
+  // RoundRow(), which writes whole vectors.
   alignas(64) thread_local Pair x[kBlockRows * kRowPairs + kLanes];
   if (args.y_bf16 == nullptr) {
     return ForEachBlockOfRows(args, kBlockRows, [&](const Bf16GemmArgs& part) {

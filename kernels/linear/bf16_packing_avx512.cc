@@ -1,5 +1,6 @@
-// Packs bf16 matrices that change with every product, such as keys and values
-// of attention. Each step packs two inputs of 16 or 32 outputs.
+// Packs bf16 matrices [out, in] that change with every product, such as keys
+// and values of attention. Each step packs the values of two inputs for 16 or
+// 32 outputs.
 #include <immintrin.h>
 
 #include <algorithm>
@@ -16,12 +17,14 @@ __mmask32 First(int64_t count) {
   return count >= kPanel ? ~__mmask32{0} : (__mmask32{1} << count) - 1;
 }
 
-// Packs inputs k and k + 1 of `columns` outputs that are contiguous in memory.
-// `second` is false if there is no input k + 1, which is then packed as 0.
+// Packs the values of inputs k and k + 1 for `columns` outputs. The values of
+// one input for all outputs are contiguous in memory. `second` is false if
+// there is no input k + 1. Zeros are packed in its place.
 void PackRows(const BFloat16* from, int64_t in_stride, bool second,
               int64_t columns, BFloat16* packed) {
   // The source of each value in the first half of the packed pairs. Indices
-  // below 32 are outputs of input k, the others are outputs of input k + 1.
+  // below 32 are outputs of input k. The other indices are outputs of input
+  // k + 1.
   alignas(64) static constexpr uint16_t kFirstHalf[] = {
       0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
       8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
@@ -37,8 +40,8 @@ void PackRows(const BFloat16* from, int64_t in_stride, bool second,
                       _mm512_permutex2var_epi16(a, second_half, b));
 }
 
-// Packs inputs k and k + 1 of `columns` outputs. The two inputs of an output
-// are adjacent in memory.
+// Packs the values of inputs k and k + 1 for `columns` outputs. The values of
+// the two inputs for one output are adjacent in memory.
 void PackColumns(const BFloat16* from, int64_t out_stride, int64_t columns,
                  BFloat16* packed) {
   const __m512i offsets = _mm512_mullo_epi32(
@@ -53,7 +56,8 @@ void PackColumns(const BFloat16* from, int64_t out_stride, int64_t columns,
   }
 }
 
-// Packs the last input if the number of inputs is odd. Pairs it with zeros.
+// Packs the values of the last input if the number of inputs is odd. Pairs each
+// value with a zero.
 void PackLastColumn(const BFloat16* from, int64_t out_stride, int64_t columns,
                     BFloat16* packed) {
   std::fill_n(packed, 2 * kPanel, BFloat16());

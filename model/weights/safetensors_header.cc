@@ -126,8 +126,9 @@ class Parser {
     return true;
   }
 
-  // Parses an object. For each member, parses the name and the colon. Then calls
-  // member(name), which must parse the value and returns false on an error.
+  // Parses an object. For each member, parses the name and the colon. Then
+  // calls member(name), which must parse the value and returns false on an
+  // error.
   template <typename Member>
   bool Object(Member member) {
     if (!Expect('{')) return false;
@@ -188,7 +189,7 @@ class Parser {
     *out = 0;
     while (Peek() >= '0' && Peek() <= '9') {
       const int digit = Peek() - '0';
-      // The next line must not overflow, because overflow of a signed integer
+      // The sum below must not overflow, because overflow of a signed integer
       // is undefined behaviour.
       if (*out > (std::numeric_limits<int64_t>::max() - digit) / 10) {
         return Fail("number too large");
