@@ -1,5 +1,6 @@
 #include "model/weights/weight_shapes.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -48,8 +49,9 @@ class Reader {
   // kMaxSize, records an error and returns 1.
   int Rows(const std::string& key) {
     const auto it = tensors_.find(key);
-    const size_t dims = it == tensors_.end() ? 1 : it->second.shape.size();
-    return Size(key, static_cast<int>(dims), 0);
+    const size_t dims = it == tensors_.end() ? 0 : it->second.shape.size();
+    // A tensor without axes is an error, because Size() expects one axis.
+    return Size(key, std::max(1, static_cast<int>(dims)), 0);
   }
 
   // Records an error if `fits` is false.

@@ -179,6 +179,16 @@ TEST(WeightShapesTest, OtherVMambasAreRefusedByATensor) {
   }
 }
 
+TEST(WeightShapesTest, ATensorWithoutAxesIsNamed) {
+  for (const std::string layer : {"op.in_proj.weight", "mlp.fc1.weight"}) {
+    const std::string key = "layers.0.blocks.0." + layer;
+    Tensors tensors = VMambaTensors(8, 1, {1, 1, 1, 1});
+    tensors[key].shape.clear();
+    EXPECT_EQ(ReadVMambaShapes(tensors).status().message(),
+              key + ": expected 1 axes of at least 1, got []");
+  }
+}
+
 TEST(WeightShapesTest, OfASegmenter) {
   const Fixture fixture("upernet");
   const WeightShapes shapes = Read(fixture.Weights(""));
