@@ -41,9 +41,10 @@ struct BatchConv1dBackward {
   Arithmetic<T>* bias;      // [images, channels]
 };
 
-// These enqueue the work on `stream` and do not wait for it. They return an
-// error message if CUDA refuses the launch, or an empty string on success. The
-// package has no absl::Status. Equal arguments give bit-identical results.
+// These functions enqueue the work on `stream` and do not wait for it. They
+// return an error message if CUDA refuses the launch. Otherwise, they return an
+// empty string. They do not return absl::Status, because the Python package is
+// built without Abseil. Equal arguments give bit-identical results.
 template <typename T>
 std::string BatchConv1dCuda(const BatchConv1dArgs<T>& args, StridedBatch<T> out,
                             CudaStream stream);

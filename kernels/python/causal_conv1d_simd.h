@@ -11,8 +11,9 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Finds the number of taps of each token by tracking where the token's run
-// begins.
+// Finds the number of taps of each token. Runs are defined in causal_conv1d.h.
+// Taps must not reach tokens before the token's run, so tokens near the start
+// of a run have fewer taps. This class tracks where the current run begins.
 template <typename T>
 class RunStart {
  public:
@@ -124,13 +125,16 @@ void ConvolveGradient(const CausalConv1dArgs<T>& args,
     ConvolvedBlock<V, T> block(args, channel);
     RunStart<T> run(args);
     alignas(64) Real dout[kTile][V::kWidth];
-    // Row i is the gradient of the token `before` tokens before the tile's
-    // token i.
+    // Row i is the gradient of the token with index begin + i - before. Taps
+    // reach back by up to `before` tokens, so the first `before` rows belong to
+    // tokens before this tile.
     alignas(64) Real dx[kMaxTaps - 1 + kTile][V::kWidth] = {};
     V dweight[kMaxTaps], dbias = V::Set(0);
     for (int j = 0; j < args.taps; ++j) dweight[j] = V::Set(0);
     // Writes the gradients of `count` tokens, which begin at token `first`.
-    // Tokens in front of token 0 are `initial` tokens.
+    // Tokens with negative indices are the tokens of args.initial, so their
+    // gradients are written to to.initial. If args.initial is null, these
+    // gradients are dropped.
     const auto store = [&](const Real(*rows)[V::kWidth], int64_t first,
                            int count) {
       const int early = first < 0 ? static_cast<int>(-first) : 0;

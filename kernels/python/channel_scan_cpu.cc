@@ -11,7 +11,9 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Returns `channels` rounded up to whole vectors of any instruction set.
+// Returns `channels` rounded up to a multiple of 16, which is the number of
+// lanes in the widest vector (AVX-512). The vectors of all instruction sets
+// therefore fit.
 int64_t Padded(int channels) { return (channels + 15) / 16 * 16; }
 
 }  // namespace

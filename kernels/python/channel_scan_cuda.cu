@@ -18,8 +18,9 @@ constexpr int kThreads = 128;
 constexpr int kBlocks = 4;
 constexpr unsigned kAll = 0xffffffff;
 
-// The number of tokens whose states a block keeps in shared memory. Together
-// with the gradients of B, they take 32 KB if they are doubles.
+// The number of tokens in a tile. GradientKernel keeps the states of a tile's
+// tokens and the tile's gradients of B in shared memory. If the values are
+// doubles, the states and these gradients together take 32 KB.
 constexpr int kTile = 16;
 
 // How the channels of a group are divided among blocks.

@@ -51,16 +51,18 @@ struct BatchScanBackward {
   Real* A;                   // [images, groups, channels, states]
   Real* D;                   // [images, groups, channels]
   Real* bias;                // [images, groups, channels]
-  // B and C are sums over each range of a group's channels. A group has
-  // BatchScanRanges() ranges.
+  // The gradients of B and C. The channels of a group are divided into
+  // BatchScanRanges() ranges. Each element is a sum over the channels of one
+  // range, and the caller adds the sums of all ranges.
   Real* B;      // [images, groups, ranges, states, tokens]
   Real* C;      // [images, groups, ranges, states, tokens]
   Real* saved;  // BatchScanSaved() values, overwritten
 };
 
-// These enqueue the work on `stream` and do not wait for it. They return an
-// error message if CUDA refuses the launch, or an empty string on success. The
-// package has no absl::Status. Equal arguments give bit-identical results.
+// These functions enqueue the work on `stream` and do not wait for it. They
+// return an error message if CUDA refuses the launch. Otherwise, they return an
+// empty string. They do not return absl::Status, because the Python package is
+// built without Abseil. Equal arguments give bit-identical results.
 template <typename T>
 std::string BatchScanCuda(const BatchScanArgs<T>& args,
                           const BatchScanForward<T>& results,

@@ -183,10 +183,10 @@ void StoreSums(const GradientBlock<V, T>& block, int states,
   }
 }
 
-// Visits the tiles of each period twice. The first time, in order, saves the
-// states at the start of each tile. The second time, from the last tile to the
-// first, computes the gradients. All blocks are done with a tile before the
-// next tile is visited.
+// Makes two passes over the tiles of each period. The first pass visits the
+// tiles in order and saves the states at the start of each tile. The second
+// pass goes from the last tile back to the first and computes the gradients.
+// Each pass processes a tile for all blocks of channels before the next tile.
 template <typename V, typename T>
 void ScanGradient(const ChannelScanArgs<T>& args,
                   const ChannelScanBackward<T>& to) {

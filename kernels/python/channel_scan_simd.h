@@ -65,12 +65,14 @@ inline void ReadShared(Strided<const T> x, int states, int64_t tile, int tokens,
   }
 }
 
-// The values of kWidth channels that the recurrence reads in a tile. Computed
-// in base 2: if s = log2(1 + 2^v), then step = s*ln2 and exp(step*A) = 2^(A*s).
+// The values of kWidth channels that the recurrence reads in a tile. They are
+// computed in base 2. Let v = x * log2(e), where x is defined in
+// channel_scan.h. Let s = log2(1 + 2^v), or s = v if args.softplus is false.
+// Then step = s * ln(2), and exp(step * A) = 2^(A * s).
 template <typename V, typename Real>
 struct TileOfBlock {
   alignas(64) Real u[kTile][V::kWidth];
-  alignas(64) Real v[kTile][V::kWidth];  // x of channel_scan.h times log2(e)
+  alignas(64) Real v[kTile][V::kWidth];
   alignas(64) Real s[kTile][V::kWidth];
   alignas(64) Real g[kTile][V::kWidth];  // step * u
   alignas(64) Real y[kTile][V::kWidth];  // D * u, then y

@@ -45,7 +45,10 @@ template <typename Real>
 inline Scalar<Real> Abs(Scalar<Real> a) {
   return {std::abs(a.v)};
 }
-// Returns `b` if either argument is a NaN.
+// Returns the larger of two values that are not negative. If either is a NaN,
+// returns `b`. For the vectors, in contrast, a NaN counts as larger than all
+// numbers. The difference changes no result: callers use the maximum to choose
+// between Exp2Products() and Exp2ProductsUnbounded(), which do the same here.
 template <typename Real>
 inline Scalar<Real> MaxMagnitude(Scalar<Real> a, Scalar<Real> b) {
   return {a.v > b.v ? a.v : b.v};

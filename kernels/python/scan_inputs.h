@@ -101,9 +101,11 @@ struct ScanGradients {
     C = at::empty_like(B);
   }
 
-  // Returns the sums as gradients of all inputs of the operator. `of_B` and
-  // `of_C` are the inputs B and C. The gradient of an absent input is an empty
-  // tensor.
+  // Returns the gradients of all inputs of the operator, in the operator's
+  // order and with the shapes of the inputs. Sums the gradients of A, D and
+  // bias over the images, and the gradients of B and C over the ranges. `of_B`
+  // and `of_C` are the inputs B and C as they were passed to the operator. The
+  // gradient of an absent input is a tensor with 0 elements.
   std::vector<Tensor> Sums(const ScanInputs& inputs, const Tensor& of_B,
                            const Tensor& of_C) const {
     const auto shared = [](const Tensor& sums, const Tensor& like) {

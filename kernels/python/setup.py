@@ -1,9 +1,9 @@
 """Compiles the kernels for the installed PyTorch. pyproject.toml has the package's metadata.
 
-pip builds in an isolated environment. If that has no PyTorch, this script imports PyTorch from
-the environment into which the package is installed, because the kernels must be compiled for
-it. CUDA tensors are supported if this PyTorch is one for CUDA and there is an nvcc of the same
-major version.
+The kernels work only with the PyTorch for which they are compiled. By default, pip runs this
+script in an isolated environment. If the isolated environment has no PyTorch, the script imports
+the PyTorch of the environment into which pip installs the package. The kernels support CUDA
+tensors if this PyTorch is built for CUDA and there is an nvcc of the same CUDA major version.
 
 The sources include headers from the neighbouring folders. A source distribution has copies of
 these headers in shared/, so that it can be built without the repository.
@@ -28,8 +28,9 @@ SHARED = HERE / 'shared' if (HERE / 'shared').is_dir() else HERE.parent
 FOLDERS = ('base', 'cuda', 'simd')  # The folders in SHARED that the kernels need.
 SOURCES = ('*.h', '*.cc', '*.cu')
 COMMON = ['-std=c++17', '-O3', '-fPIC', '-DNDEBUG', '-fvisibility=hidden']
-# The same options as in kernels/simd/simd_kernel.bzl. Every copy of an expression then rounds in
-# the same way.
+# The same options as in kernels/simd/simd_kernel.bzl. With -ffp-contract=off, the compiler never
+# merges the two roundings of a * b + c into one. An expression therefore gives the same bits in
+# every function and for every instruction set.
 KERNEL = ['-ffp-contract=off', '-fno-math-errno', '-Wno-maybe-uninitialized',
           '-Wno-uninitialized']
 ISAS = {
@@ -127,7 +128,9 @@ class BuildKernels(build_ext):
         target.parent.mkdir(parents=True, exist_ok=True)
         packages = pathlib.Path(torch.__file__).parent
         library = packages / 'lib'
-        # Links PyTorch's own OpenMP. With another OpenMP, two sets of threads would spin.
+        # Links the OpenMP library (libgomp) that comes with PyTorch. A second OpenMP library would
+        # have its own thread pool. The threads of both pools spin while they wait, so each pool
+        # would take CPU time from the other.
         openmp = [*library.glob('libgomp*.so*'),
                   *packages.with_name('torch.libs').glob('libgomp*.so*'), '-lgomp'][0]
         runtime = ['-lc10_cuda', next(cuda.glob('lib*/libcudart.so*'))] if cuda else []

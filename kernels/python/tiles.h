@@ -30,8 +30,9 @@ inline void StoreFour(__m128 four, BFloat16* p) {
   for (int i = 0; i < 4; ++i) p[i] = BFloat16(values[i]);
 }
 
-// Transposes a block of 4 x 4 values. The rows of each block are `from_stride`
-// or `to_stride` values apart.
+// Reads a block of 4 x 4 values at `from` and writes the transposed block to
+// `to`. Rows are `from_stride` values apart in the source and `to_stride`
+// values apart in the destination.
 template <typename From, typename To>
 inline void TransposeFour(const From* from, int64_t from_stride, To* to,
                           int64_t to_stride) {

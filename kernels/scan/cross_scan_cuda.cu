@@ -86,7 +86,7 @@ class Pixels {
 };
 
 // Scans a channel over one piece. If kOutput is true, writes y. If kOutput is
-// false, only computes the last state and the sum of s.
+// false, only computes the last state and the sum of s (see scan_math.h).
 template <typename T, bool kOutput>
 class PieceScan {
  public:
@@ -191,9 +191,11 @@ class PieceScan {
   float* y_;
 };
 
-// Returns the address of channel d's state at the end of a walk's first piece
-// in the scratch memory, [directions, images, ends, 2, channels]. The piece's
-// sum of s is `channels` floats after the state.
+// The scratch memory has the shape [directions, images, ends, 2, channels]. For
+// each piece of a walk but the last, it holds the state at the piece's end and
+// the piece's sum of s. `ends` is the number of these pieces. Returns the
+// address of the state of channel d for the walk's first piece. The sum of s is
+// `channels` floats after the state.
 template <typename T>
 __device__ __forceinline__ float* EndsOf(const CrossScanArgs<T>& args,
                                          float* scratch, int image,

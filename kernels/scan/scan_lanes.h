@@ -38,8 +38,8 @@ struct TokenRun {
   int sequence, last;
   int stop;  // The end of `sequence`, relative to `first`.
 
-  // Returns true if token `first` + i starts a sequence after the run's first
-  // sequence. Must be called with increasing i.
+  // Returns true if token `first` + i is the first token of a sequence other
+  // than the run's first one. Must be called with increasing i.
   __device__ __forceinline__ bool Starts(int i) {
     if (i < stop || sequence >= last) return false;
     do {  // Skips empty sequences.
@@ -89,7 +89,8 @@ __device__ __forceinline__ float FromLane(float value, int from) {
 }
 
 // Scans kChannels channels by kLanes threads. If kOutput is true, writes y. If
-// kOutput is false, only computes the last states and the sum of s.
+// kOutput is false, only computes the last states and the sum of s (see
+// scan_math.h).
 template <typename T, int kStates, int kLanes, int kChannels, bool kOutput>
 class LaneScan {
  public:
@@ -173,9 +174,9 @@ class LaneScan {
     T values[kStaged];
   };
 
-  // Returns the address that is `rows` rows of `stride` values after p. A
-  // single instruction multiplies the 32-bit factors and adds the product to
-  // the 64-bit address.
+  // Returns p + rows * stride. Both factors are 32-bit values and the product
+  // has 64 bits, so a single instruction can multiply them and add the product
+  // to the address.
   template <typename U>
   static __device__ __forceinline__ U* After(U* p, int rows, int stride) {
     return p + int64_t{rows} * stride;

@@ -19,23 +19,26 @@ constexpr int kItems[] = {2, 4, 7, 8, 13, 16};
 // their time filling the pipeline.
 constexpr int kShortestChunk = 32;
 
-// The overhead of kChunk in cycles. It consists of two more launches and of the
-// loop that passes the states from chunk to chunk.
+// The overhead of kChunk in cycles. kChunk launches three kernels, whereas
+// kLane launches one. The overhead is the cost of the two additional launches
+// and of the loop that passes the states from chunk to chunk.
 constexpr int64_t kChunkOverhead = 6000;
 
 // A variant of the lane kernel. `cycles` is how many cycles of a scheduler a
 // warp needs for a token. This is the number of instructions, as compiled for
-// sm_90, or 8 times the number of special functions, whichever is larger. The
-// variants do not include two channels per thread. On an H200, these were never
-// faster and up to 1.7 times slower.
+// sm_90, or 8 times the number of special functions, whichever is larger. No
+// variant has two channels per thread. On an H200, such variants were never
+// faster than the same variants with one channel per thread, and up to 1.7
+// times slower.
 struct Variant {
   int lanes, cycles;
 };
 
 // Used for CrossScanCuda(), whose channels have one state each.
 constexpr Variant kOneState[] = {{1, 50}};
-// There is no variant with 8 lanes for 8 states. It is slower on an H200,
-// because each lane waits for the others.
+// There is no variant with 8 lanes for 8 states, because it is slower on an
+// H200. Each lane would have only one state, too little work in comparison with
+// the time in which the lanes wait for each other's values.
 constexpr Variant kEightStates[] = {{1, 84}, {2, 52}, {4, 33}};
 constexpr Variant kSixteenStates[] = {{1, 144}, {2, 74}, {4, 44}, {8, 30}};
 
@@ -63,8 +66,8 @@ int64_t Cycles(const Variant& variant, int multiprocessors, int64_t groups,
       groups * CeilDivide(int64_t{channels} * variant.lanes, kWarp);
   const int64_t schedulers = int64_t{4} * multiprocessors;
   const int64_t walk = length * variant.cycles;
-  // A warp that has a scheduler to itself waits for its own results, which
-  // takes 30 % more cycles.
+  // If there is only one warp per scheduler, no other warp can run while this
+  // warp waits for its own results. The scan then takes 30 % more cycles.
   if (warps <= schedulers) return walk * 13 / 10;
   return walk * CeilDivide(warps, schedulers);
 }
@@ -156,7 +159,8 @@ ScanPlan DefaultScanPlan(int multiprocessors, int sequences, int length,
 int64_t ScanScratchBytes(const ScanPlan& plan, int sequences, int channels,
                          int states) {
   if (plan.kernel != ScanPlan::kChunk) return 0;
-  // Each chunk but the last stores its states and its sum of time steps.
+  // For each channel, each chunk but the last stores its states and its sum of
+  // s (see scan_math.h).
   return int64_t{sequences} * (plan.chunks - 1) * (states + 1) * channels *
          static_cast<int64_t>(sizeof(float));
 }

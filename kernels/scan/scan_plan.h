@@ -31,9 +31,10 @@ struct ScanPlan {
   // kLane with lanes = 1: channels per thread, 1 or 2.
   int channels_per_thread = 1;
 
-  // kLane, kFold: the paper's B1, the number of rows that the sequences are
-  // distributed over. Any two rows differ by at most one sequence. If 0, each
-  // row has one sequence.
+  // kLane, kFold: the number of rows among which the sequences are distributed.
+  // It is called B1 in the SF-Mamba paper (arXiv 2603.16423, 3.3). The numbers
+  // of sequences of any two rows differ by at most one. If 0, each row has one
+  // sequence.
   int rows = 0;
 
   // kFold: consecutive tokens per thread, which is 2, 4, 7, 8, 13 or 16. If 0,

@@ -21,9 +21,11 @@ constexpr unsigned kAll = 0xffffffffu;
 template <int kItems>
 constexpr int kBlocks = kItems > 13 ? 1 : 2;
 
-// Finds which of a thread's tokens start a sequence, in one span of the row
-// after another. If kRagged is true, reads the offsets of the sequences. If
-// kRagged is false, counts tokens, because all sequences have the same length.
+// Finds which of a thread's tokens start a sequence. The block scans a row in
+// spans, each of which is a fixed number of consecutive tokens. Bits() is
+// called once for each span, in order. If kRagged is true, reads the offsets of
+// the sequences. If kRagged is false, counts tokens, because all sequences have
+// the same length.
 template <bool kRagged>
 class Starts {
  public:
@@ -340,7 +342,9 @@ absl::Status SelectiveScanFoldCuda(const SelectiveScanArgs<T>& args,
   const int rows =
       plan.rows == 0 ? sequences.count : std::min(plan.rows, sequences.count);
   if (sequences.offsets != nullptr) {
-    // The host does not know how long a row is.
+    // The offsets are in device memory, so the host does not know how long a
+    // row is. Unless the plan has a number of items, each thread therefore gets
+    // 8 tokens, as if the longest row had 256 tokens.
     const int items = plan.items == 0 ? FoldItems(kWarp * 8) : plan.items;
     return LaunchItems</*kRagged=*/true>(args, items, rows, stream);
   }

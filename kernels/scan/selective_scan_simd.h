@@ -11,8 +11,8 @@ namespace sfmamba::kernels {
 namespace {
 
 // The number of tokens per tile. One loop computes the softplus for a tile's
-// tokens, and a second loop runs the recurrence. The values of each loop fit
-// into the registers.
+// tokens, and a second loop runs the recurrence. Each loop uses fewer constants
+// and variables than a single loop would, so more of them stay in registers.
 constexpr int kTile = 32;
 
 // The inputs B and C of a tile's tokens as fp32. All channels use the same B
@@ -34,8 +34,9 @@ struct TileInputs {
   float C[kTile][kStates];
 };
 
-// Scans one sequence for kWidth channels, tile by tile. Computes in base 2: if
-// s = log2(1 + exp(dt + bias)), then delta = s*ln2 and exp(delta*A) = 2^(A*s).
+// Scans one sequence for kWidth channels, tile by tile. Computes in base 2. Let
+// s = log2(1 + exp(dt + bias)). Then delta = s * ln(2), and
+// exp(delta * A) = 2^(A * s).
 template <typename V, int kStates, typename T>
 class ChannelBlock {
  public:

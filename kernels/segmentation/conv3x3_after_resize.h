@@ -6,12 +6,13 @@
 
 namespace sfmamba::kernels {
 
-// The second step of a 3x3 convolution with padding 1 over a small map that is
-// resized to the size of y. In the first step, the caller multiplies each pixel
-// of the small map by the weights of each of the nine taps. The second step
-// resizes these products and adds them to y. Convolving the resized map would
-// give the same result, because a resize is linear and treats all channels
-// alike, but it would take longer.
+// Adds to y the result of this operation: a small map is resized to the size of
+// y, and the resized map is convolved by a 3x3 convolution with padding 1. The
+// computation has two steps, in the other order. First, the caller multiplies
+// each pixel of the small map by the weights of each of the nine taps. Then
+// Conv3x3AfterResizeCpu() resizes these products and adds them to y. The result
+// is the same, because a resize is linear and treats all channels alike. This
+// order is faster, because the small map has fewer pixels to multiply.
 //   y[r, c] += sum over i, j < 3 of resized(taps[3i + j])[r + i - 1, c + j - 1]
 // Positions outside of the resized map count as 0. The resize is defined in
 // kernels/pixels/resize_taps.h.

@@ -1,8 +1,10 @@
 // Computes the resized 3x3 convolution by vectors of type V, one channel per
 // lane. conv3x3_after_resize_isa.cc includes this header and is compiled once
-// for each instruction set, with a different V. Rows are resized before
-// columns, because each column of the small map is used for several columns of
-// y.
+// for each instruction set, with a different V.
+//
+// Computes one row of y at a time. The vertical resize comes first and is done
+// once for each column of the small map. The horizontal resize then uses each
+// of these results for several pixels of the row of y.
 #ifndef SFMAMBA_KERNELS_SEGMENTATION_CONV3X3_AFTER_RESIZE_SIMD_H_
 #define SFMAMBA_KERNELS_SEGMENTATION_CONV3X3_AFTER_RESIZE_SIMD_H_
 
@@ -14,15 +16,17 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The terms of a weighted sum. There are at most six, because three taps depend
-// on two samples each.
+// The terms of a weighted sum of samples. A row or a column of the convolution
+// has three taps, and each tap is interpolated between at most two samples.
+// There are therefore at most six terms.
 struct Terms {
   int count = 0;
   const float* values[6];
   float weights[6];
 
-  // Adds the terms of element i of a line after `resize`. The samples of the
-  // line begin at `line` and are `stride` values apart.
+  // Adds the terms whose sum is element i of a resized line. `resize` resizes
+  // the line. The samples of the original line begin at `line` and are `stride`
+  // values apart.
   void Add(const ResizeTaps& resize, int i, const float* line, int64_t stride) {
     for (int k = i * resize.count; k < (i + 1) * resize.count; ++k) {
       values[count] = line + resize.index[k] * stride;

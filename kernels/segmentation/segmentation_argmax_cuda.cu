@@ -175,8 +175,8 @@ struct Best {
 __device__ void CountAreas(int lane, int count, int label, int64_t* areas) {
   const int before = __shfl_up_sync(kAll, label, 1);
   const bool begins = lane < count && (lane == 0 || label != before);
-  // Bit i is 1 if a run of equal labels begins at pixel i, or if the last run
-  // ends before pixel i.
+  // Bit i is 1 if a run of equal labels begins at pixel i. Bit `count`, after
+  // the last pixel, is also 1, because the last run ends there.
   const unsigned edges = __ballot_sync(kAll, begins) | 1u << count;
   if (!begins) return;
   const int run = __ffs(edges >> (lane + 1));

@@ -7,8 +7,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Returns value k of element i of a line after the resize `taps`. Each sample
-// of the original line has `size` values.
+// Resizes `line` by `taps`. Returns value k of element i of the resized line.
+// Each sample of the original line has `size` values.
 float Resized(const ResizeTaps& taps, int i, const float* line, int64_t size,
               int64_t k) {
   float sum = 0;

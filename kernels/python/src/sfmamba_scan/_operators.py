@@ -29,7 +29,10 @@ _conv_backward = torch.ops.sfmamba_scan.causal_conv1d_backward
 
 
 def _like(tensor, other):
-    """Returns an empty tensor like `tensor`, or one without values if it is None."""
+    """Returns an uninitialised tensor with the shape and type of `tensor`.
+
+    If `tensor` is None, returns a tensor with 0 elements and the type of `other`.
+    """
     return other.new_empty(0) if tensor is None else torch.empty_like(tensor)
 
 
