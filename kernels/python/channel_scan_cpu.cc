@@ -12,8 +12,8 @@ namespace sfmamba::kernels {
 namespace {
 
 // Returns `channels` rounded up to a multiple of 16, which is the number of
-// lanes in the widest vector (AVX-512). The vectors of all instruction sets
-// therefore fit.
+// lanes in the widest vector (AVX-512). An array of this size consists of whole
+// vectors for every instruction set.
 int64_t Padded(int channels) { return (channels + 15) / 16 * 16; }
 
 }  // namespace

@@ -63,7 +63,7 @@ inline Real Sum(Scalar<Real> a) {
 }
 
 // These functions return the same as the functions of these names in
-// simd_math.h, but have no limits for their arguments.
+// simd_math.h and channel_scan_simd.h, but have no limits for their arguments.
 
 template <int kCount, typename Real>
 inline void Exp2Products(const Scalar<Real>* a, Scalar<Real> b,

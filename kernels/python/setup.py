@@ -29,8 +29,8 @@ FOLDERS = ('base', 'cuda', 'simd')  # The folders in SHARED that the kernels nee
 SOURCES = ('*.h', '*.cc', '*.cu')
 COMMON = ['-std=c++17', '-O3', '-fPIC', '-DNDEBUG', '-fvisibility=hidden']
 # The same options as in kernels/simd/simd_kernel.bzl. With -ffp-contract=off, the compiler never
-# merges the two roundings of a * b + c into one. An expression therefore gives the same bits in
-# every function and for every instruction set.
+# computes a * b + c by one instruction, which would round only once. An expression therefore gives
+# the same bits in every function and for every instruction set.
 KERNEL = ['-ffp-contract=off', '-fno-math-errno', '-Wno-maybe-uninitialized',
           '-Wno-uninitialized']
 ISAS = {
@@ -129,8 +129,8 @@ class BuildKernels(build_ext):
         packages = pathlib.Path(torch.__file__).parent
         library = packages / 'lib'
         # Links the OpenMP library (libgomp) that comes with PyTorch. A second OpenMP library would
-        # have its own thread pool. The threads of both pools spin while they wait, so each pool
-        # would take CPU time from the other.
+        # have its own thread pool. Waiting threads spin, so each pool would take CPU time from the
+        # other.
         openmp = [*library.glob('libgomp*.so*'),
                   *packages.with_name('torch.libs').glob('libgomp*.so*'), '-lgomp'][0]
         runtime = ['-lc10_cuda', next(cuda.glob('lib*/libcudart.so*'))] if cuda else []

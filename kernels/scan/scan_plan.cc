@@ -37,8 +37,8 @@ struct Variant {
 // Used for CrossScanCuda(), whose channels have one state each.
 constexpr Variant kOneState[] = {{1, 50}};
 // There is no variant with 8 lanes for 8 states, because it is slower on an
-// H200. Each lane would have only one state, too little work in comparison with
-// the time in which the lanes wait for each other's values.
+// H200. Each lane would compute only one state per token and would then wait
+// for values of the other lanes.
 constexpr Variant kEightStates[] = {{1, 84}, {2, 52}, {4, 33}};
 constexpr Variant kSixteenStates[] = {{1, 144}, {2, 74}, {4, 44}, {8, 30}};
 

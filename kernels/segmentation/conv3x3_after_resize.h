@@ -6,13 +6,13 @@
 
 namespace sfmamba::kernels {
 
-// Adds to y the result of this operation: a small map is resized to the size of
-// y, and the resized map is convolved by a 3x3 convolution with padding 1. The
-// computation has two steps, in the other order. First, the caller multiplies
-// each pixel of the small map by the weights of each of the nine taps. Then
-// Conv3x3AfterResizeCpu() resizes these products and adds them to y. The result
-// is the same, because a resize is linear and treats all channels alike. This
-// order is faster, because the small map has fewer pixels to multiply.
+// Resizes a small map to the size of y, convolves the resized map (3x3, padding
+// 1) and adds the result to y. The weights are applied before the resize. The
+// caller first multiplies each pixel of the small map by the weights of each of
+// the nine taps. Conv3x3AfterResizeCpu() then resizes these products and adds
+// them to y. The result is the same, because a resize is linear and treats all
+// channels alike. This order is faster, because the small map has fewer pixels
+// to multiply.
 //   y[r, c] += sum over i, j < 3 of resized(taps[3i + j])[r + i - 1, c + j - 1]
 // Positions outside of the resized map count as 0. The resize is defined in
 // kernels/pixels/resize_taps.h.
