@@ -1,5 +1,6 @@
-// Attention in bf16, except for the matrix products. AVX512-BF16 instructions
-// round to bf16.
+// The softmax and the scaling of rows for attention in bf16, on CPUs with
+// AVX512-BF16. The instructions of AVX512-BF16 round the results to bf16.
+// PackedGemmCpu() computes the matrix products of attention.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -15,14 +16,14 @@ namespace {
 
 constexpr int64_t kLanes = 16, kStep = kKeyStep<BFloat16>;
 
-// The kStep values of a step, in two vectors.
+// kStep consecutive values of a row, in two vectors.
 struct Step {
   Vec16 low, high;
 };
 
 // Divides `count` values into steps of kStep values. Calls f(c, mask) for each
-// step, where c is the step's first value. Bit i of the mask is 1 if value c +
-// i exists.
+// step, where c is the index of the step's first value. Bit i of the mask is 1
+// if c + i is less than `count`.
 template <typename F>
 void ForEachStep(int64_t count, F f) {
   int64_t c = 0;

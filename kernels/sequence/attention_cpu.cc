@@ -13,7 +13,8 @@ namespace {
 // the block's scores and its packed keys and values stay in the L2 cache.
 constexpr int64_t kBlockKeys = 512, kBlockQueries = 128;
 // Products are faster if the number of outputs is a multiple of kOutputStep.
-// The number of outputs is rounded up if the memory has room for more.
+// The number of outputs is rounded up to such a multiple if the memory has room
+// for the additional outputs.
 constexpr int64_t kOutputStep = 16;
 constexpr double kLog2e = 1.4426950408889634;
 
@@ -56,10 +57,10 @@ int64_t RoundUp(int64_t value, int64_t step) {
   return (value + step - 1) / step * step;
 }
 
-// Returns a step. The number of inputs of a product must be a multiple of this
-// step. AMX reads inputs without copying them if they are whole steps of
-// kKeyStep<BFloat16>, so they are padded with zeros. If AMX is not used, the
-// step is 1.
+// Returns a step size. The number of inputs of a product (GemmArgs::in) must be
+// a multiple of the step size, and missing inputs are padded with zeros. If AMX
+// is used, the step size is kKeyStep<BFloat16>, so that AMX can read the inputs
+// without copying them first. Otherwise the step size is 1.
 template <typename W>
 int64_t InputStep(CpuIsa isa) {
   static const bool amx = std::is_same_v<W, BFloat16> && HasAmxBf16();
@@ -146,8 +147,8 @@ void SetInputs(const Inputs<BFloat16>& inputs, Bf16GemmArgs* product) {
   product->x_stride = inputs.stride;
 }
 
-// These return the queries of a block. Queries in bf16 are copied and padded
-// with zeros to whole steps of kKeyStep<BFloat16> values.
+// These return the queries of a block. Queries in bf16 are copied, and each is
+// padded with zeros to a multiple of kKeyStep<BFloat16> values.
 Inputs<float> Queries(const AttentionArgs<float>& args,
                       const Block<float>& block) {
   return {args.q + block.begin * args.q_stride, args.q_stride};

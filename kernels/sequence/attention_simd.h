@@ -22,8 +22,10 @@ inline V Exp2AtMostOne(V x) {
   return Select(IsNan(x), x, power);
 }
 
-// Updates `largest`, `sums` and `shrink` of query i. `largest` is the new
-// largest score, and `sum` is the sum of the query's weights in this block.
+// Updates block.largest, block.sums and block.shrink of query i after a block
+// of keys. The parameter `largest` is the query's largest score in all blocks
+// so far, including this block. The parameter `sum` is the sum of the query's
+// weights in this block only.
 template <typename W>
 void AddToSums(const ScoreBlock<W>& block, int64_t i, float largest,
                float sum) {

@@ -11,16 +11,16 @@ namespace sfmamba::kernels {
 namespace {
 
 constexpr int kThreads = 128;  // The maximum number of threads in a block.
-// The number of tokens whose rows a thread loads before it computes. The
-// registers allow 4 or 5 warps per scheduler. If each of these has four loads
-// in flight, they hide the latency of memory.
+// The number of tokens whose rows a thread loads before it computes. The GPU's
+// registers are enough for 4 or 5 warps per scheduler. If each of these warps
+// has four loads in flight, enough loads overlap to hide the latency of memory.
 constexpr int kChunk = 4;
-// A thread computes a run of consecutive tokens, whose length is a multiple of
-// kChunk. It must also load some rows next to the run, so longer runs load
-// fewer rows in total. A run has up to kLongestRun tokens, but is shorter if
-// fewer than kEnoughThreads threads would have work. That many threads occupy a
-// large GPU. If only the device knows the lengths of the sequences, a run has
-// kRaggedRun tokens.
+// A thread computes a run of consecutive tokens. The length of a run is a
+// multiple of kChunk. The thread must also load some rows next to the run, so
+// longer runs load fewer rows in total. A run has up to kLongestRun tokens. It
+// is shorter if fewer than kEnoughThreads threads would have work, because a
+// large GPU needs that many threads. If only the device knows the lengths of
+// the sequences, a run has kRaggedRun tokens.
 constexpr int kLongestRun = 16;
 constexpr int64_t kEnoughThreads = 1 << 16;
 constexpr int kRaggedRun = 8;
@@ -144,9 +144,9 @@ __device__ __forceinline__ void ConvolveRun(const DepthwiseConv1dArgs<T>& args,
   }
 }
 
-// Each threadIdx.x computes V channels, and threadIdx.y counts runs of tokens.
-// blockIdx.x counts blocks of runs, blockIdx.y selects channels, and blockIdx.z
-// is the part.
+// Each thread computes V channels of a run of tokens. threadIdx.x and
+// blockIdx.y select the channels, and threadIdx.y and blockIdx.x select the
+// run. blockIdx.z is the index of the convolution in `parts`.
 template <typename T, int kTaps, int kLeft, int V>
 __global__ void ConvolveKernel(Parts<T> parts, int run) {
   const DepthwiseConv1dArgs<T>& args = parts.each[blockIdx.z];

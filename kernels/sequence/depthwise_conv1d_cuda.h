@@ -7,12 +7,12 @@
 
 namespace sfmamba::kernels {
 
-// Runs the `count` convolutions in `parts` by one launch, as
-// kernels/sequence/depthwise_conv1d.h defines them. `count` must be 1 or 2. Two
-// parts can be the two halves of a projection's output, whose results are
-// written to two places. All parts must have the same taps, left, silu and
-// sequences. There must be 3 centred taps (left = 1) or 4 causal taps (left =
-// 3).
+// Runs the `count` convolutions in `parts` in one launch. `count` must be 1 or
+// 2. kernels/sequence/depthwise_conv1d.h defines the convolution. Two
+// convolutions can, for example, read the two halves of a projection's output
+// and write to two different tensors. All convolutions must have the same
+// taps, left, silu and sequences. There must be 3 centred taps (left = 1) or 4
+// causal taps (left = 3).
 //
 // Enqueues the work on `stream` and does not wait for it. Returns
 // INVALID_ARGUMENT for other taps or counts, and INTERNAL if CUDA refuses the

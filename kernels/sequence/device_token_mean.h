@@ -11,11 +11,13 @@
 namespace sfmamba::kernels {
 
 // The number of threads along the channels. Each thread reads a vector of up to
-// 16 bytes, so together they read a cache line of 128 bytes.
+// 16 bytes, so all these threads together read up to 128 bytes, which is a
+// cache line.
 constexpr int kMeanColumns = 8;
-// The maximum number of threads along the tokens. In each round, a thread sums
-// kTokenMeanBlock tokens, and all threads sum up to 1024 tokens. Most sequences
-// need only one round.
+// The maximum number of threads along the tokens. In each round, a thread
+// computes the sum of kTokenMeanBlock (64) tokens. All threads together process
+// at most 1024 tokens in a round. Most sequences are not longer, so they need
+// only one round.
 constexpr int kMeanLanes = 16;
 constexpr int kMeanLoads = 8;  // Tokens that a thread loads before it adds.
 

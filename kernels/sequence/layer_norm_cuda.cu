@@ -16,9 +16,10 @@ constexpr int kThreads = 128;  // The number of threads in a block.
 template <int V>
 constexpr int kLanes = V == 8 ? 16 : 32;
 
-// A lane's sums over its channels, one sum for each group of kGroup consecutive
-// channels. A lane with V = 8 has the two sums of two lanes with V = 4. The sum
-// of a row is therefore bit-identical for both values of V.
+// A lane's sums over its channels. V is 1, 4 or 8. With V = 1 or V = 4, a lane
+// has one sum. With V = 8, a lane has two sums, one for each kGroup consecutive
+// channels. These are the sums that two lanes would have with V = 4. The sum of
+// a row is therefore bit-identical for V = 4 and V = 8.
 constexpr int kGroup = 4;
 template <int V>
 using Sums = float[V <= kGroup ? 1 : V / kGroup];
@@ -259,10 +260,11 @@ absl::Status LayerNormCuda(const LayerNormCudaArgs<X, Y>& args,
   }
   if (args.sequences.count == 0) return absl::OkStatus();
   if (AreVectors<4>(args)) {
-    // Stages of the models have 80, 96, 98 or 128 channels, or up to 16 times
-    // as many.
+    // The template arguments after Y are the choices for N. A Row with N fits
+    // up to N * 128 channels. The choices suit the stages of most models, which
+    // have 80, 96, 98 or 128 channels, or up to 16 times as many.
     if constexpr (sizeof(X) == 2) {
-      // For more channels, a lane would need too many registers.
+      // For more channels, a lane with V = 8 would need too many registers.
       if (args.channels <= 8 * 128 && AreVectors<8>(args)) {
         return LaunchFitting<8, X, Y, 1, 2, 3, 4, 5, 6, 8>(args, stream);
       }

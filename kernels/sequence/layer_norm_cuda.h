@@ -19,8 +19,8 @@ constexpr int kLayerNormCudaChannels = 2048;
 template <typename X, typename Y>
 struct LayerNormCudaArgs {
   int channels;  // At most kLayerNormCudaChannels.
-  // [tokens, channels], rows x_stride apart. Written only if `add` or `swap` is
-  // set and `kept` is null.
+  // [tokens, channels], rows x_stride apart. Not written if `kept` is set.
+  // Otherwise written if `add` or `swap` is set.
   X* x;
   int64_t x_stride;
   // [tokens, channels], rows add_stride apart, in the order before the swap.
@@ -36,12 +36,12 @@ struct LayerNormCudaArgs {
   float eps;
   bool swap;
   // If not null, the new x is written here instead of to x. Only the tokens
-  // [kept_first, kept_first + kept_count) of each sequence are written, as
-  // contiguous [sequences * kept_count, channels]. Every sequence must have
-  // these tokens, and `swap` must be false.
+  // [kept_first, kept_first + kept_count) of each sequence are written. The
+  // result is a contiguous array [sequences * kept_count, channels]. Every
+  // sequence must have these tokens, and `swap` must be false.
   X* kept = nullptr;
   int kept_first = 0, kept_count = 0;
-  // If neither `swap` nor `kept` is set, only the start of the first sequence
+  // If `swap` is false and `kept` is null, only the start of the first sequence
   // and the end of the last sequence are used.
   PackedSequences sequences;
 };

@@ -30,9 +30,10 @@ struct WindowArgs {
   int64_t token_stride;
   int margin = 0;  // Auxiliary tokens at each end of a window.
   // If true, WindowPartitionCuda() sets both auxiliary tokens of a window to
-  // the mean of the window's tokens, including tokens beyond the map. The mean
-  // is bit-identical to TokenMeanScalar(), and `margin` must be 1. If false,
-  // auxiliary tokens are not written.
+  // the mean of the window's height * width tokens. The tokens beyond the map
+  // are included as zeros. The mean is bit-identical to the result of
+  // TokenMeanScalar(). `margin` must be 1. If false, auxiliary tokens are not
+  // written.
   bool mean = false;
 };
 

@@ -1,6 +1,7 @@
-// 64 bytes in an AVX-512 register, which has four parts of 16 bytes. Bytes16
-// has the same functions as Bytes8. Only files compiled for AVX-512 include
-// this header.
+// Bytes16 holds 64 bytes in an AVX-512 register. The 16 in the name is the
+// number of 32-bit integers that fit into the register. The register has four
+// parts of 16 bytes. Bytes16 has the same functions as Bytes8. Only files that
+// are compiled for AVX-512 include this header.
 #ifndef SFMAMBA_KERNELS_SIMD_BYTES16_H_
 #define SFMAMBA_KERNELS_SIMD_BYTES16_H_
 
@@ -51,8 +52,8 @@ struct Bytes16 {
   }
 };
 
-// Reorders the bytes of each part of a. Byte i becomes byte order[i] of the
-// same part, or 0 if order[i] is at least 128.
+// Reorders the bytes within each part. In each part, byte i of the result is
+// byte order[i] % 16 of a. It is 0 if order[i] is at least 128.
 inline Bytes16 Shuffle(Bytes16 a, Bytes16 order) {
   return {_mm512_shuffle_epi8(a.v, order.v)};
 }

@@ -1,6 +1,7 @@
-// 32 bytes in an AVX2 register, which has two parts of 16 bytes. The functions
-// below take the bytes as integers of 8, 16 or 32 bits. Only files compiled for
-// AVX2 include this header.
+// Bytes8 holds 32 bytes in an AVX2 register. The 8 in the name is the number of
+// 32-bit integers that fit into the register. The register has two parts of 16
+// bytes. The functions below treat the bytes as integers of 8, 16 or 32 bits.
+// Only files that are compiled for AVX2 include this header.
 #ifndef SFMAMBA_KERNELS_SIMD_BYTES8_H_
 #define SFMAMBA_KERNELS_SIMD_BYTES8_H_
 
@@ -50,8 +51,8 @@ struct Bytes8 {
   }
 };
 
-// Reorders the bytes of each part of a. Byte i becomes byte order[i] of the
-// same part, or 0 if order[i] is at least 128.
+// Reorders the bytes within each part. In each part, byte i of the result is
+// byte order[i] % 16 of a. It is 0 if order[i] is at least 128.
 inline Bytes8 Shuffle(Bytes8 a, Bytes8 order) {
   return {_mm256_shuffle_epi8(a.v, order.v)};
 }

@@ -1,6 +1,8 @@
 // Elementary functions over a vector type V (Vec8, Vec16 or a VecPair of them).
-// Only files compiled for one instruction set include this header. A NaN
-// argument gives NaN unless a function says otherwise.
+// Files that include this header are compiled for different instruction sets.
+// The functions have internal linkage, so that code for one instruction set is
+// never linked into a file for another. A NaN argument gives NaN unless a
+// function says otherwise.
 #ifndef SFMAMBA_KERNELS_SIMD_SIMD_MATH_H_
 #define SFMAMBA_KERNELS_SIMD_SIMD_MATH_H_
 
@@ -17,7 +19,9 @@ constexpr float kRound = 12582912.0f;  // 1.5 * 2^23
 
 // The coefficients of a polynomial that approximates 2^f for f in [-1/2, 1/2]
 // with a relative error of 1e-7 (minimax). The first coefficient is fixed to 1,
-// so that 2^0 is exactly 1. A state with decay 1 then does not change.
+// so that 2^0 is exactly 1. The selective scan multiplies its state by such a
+// power (the decay) at each token. If the decay is 2^0, the state must not
+// change.
 constexpr float kExp2[] = {1.0f,          0.693146978f,   0.240222421f,
                            0.0555073374f, 0.00967151264f, 0.00132647272f};
 
@@ -34,9 +38,11 @@ inline V Exp2(V x) {
 }
 
 // Sets power[m] = 2^(a[m]*b) for m < kCount if |a[m]*b| <= 126. For other
-// products power[m] is unspecified. All powers are computed together, step by
-// step. If they were computed one after another, dependent instructions would
-// fill the queue of the CPU.
+// products power[m] is unspecified. Each step of the computation is done for
+// all powers before the next step. If the powers were computed one after
+// another, most instructions would wait for the result of the instruction
+// before. The waiting instructions would fill the CPU's scheduler, so that the
+// CPU could not start the next power meanwhile.
 template <int kCount, typename V>
 inline void Exp2Products(const V* a, V b, V* power) {
   V t[kCount], f[kCount], p[kCount];
@@ -94,20 +100,22 @@ constexpr float kLog2OnePlus[] = {
 // 2^-125.
 template <typename V>
 inline V Softplus2(V v) {
-  // t = 2^-|v| is in (0, 1]. The product with t computes log2(1 + t) without
-  // cancellation.
+  // t = 2^-|v| is in (0, 1]. log2(1 + t) is computed as Polynomial(t) * t. The
+  // sum 1 + t is not computed, because it would lose the last digits of a small
+  // t.
   const V t = Exp2(Max(V::Set(-126.0f), Negate(Abs(v))));
   return Fma(Polynomial(kLog2OnePlus, t), t, Max(V::Set(0.0f), v));
 }
 
-// Returns v / (1 + 2^x), which is SiLU for x = -v*log2(e).
+// Returns v / (1 + 2^x). If x is -v*log2(e), this is SiLU(v).
 template <typename V>
 inline V OverOnePlusExp2(V v, V x) {
   const V inside = Max(V::Set(-126.0f), Min(V::Set(126.0f), x));
   return v / (V::Set(1.0f) + Exp2(inside));
 }
 
-// Loads `lanes` values from p, at most kWidth. Sets the other lanes to 0.
+// Loads the first `lanes` values from p and sets the other lanes of the result
+// to 0. `lanes` is at most kWidth.
 template <typename V, typename T>
 inline V LoadLanes(const T* p, int lanes) {
   if (lanes == V::kWidth) return V::Load(p);
