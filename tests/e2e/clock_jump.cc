@@ -1,7 +1,8 @@
 // A library to preload. It shifts the wall clock of its process. The
 // environment variable CLOCK_JUMP names a file with the offset, an int64_t in
-// nanoseconds. A wait until a time of the wall clock, for example one of
-// Abseil's, notices a change of the offset. The steady clock is not affected.
+// nanoseconds. The offset may change at any time. Threads that wait for a time
+// of the wall clock notice the change if they wait by a futex system call, as
+// Abseil does. The steady clock is not affected.
 
 #include <dlfcn.h>
 #include <errno.h>

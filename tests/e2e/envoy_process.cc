@@ -71,15 +71,16 @@ void WriteConfiguration(const std::string& folder, const ServerProcess& server,
   }
 }
 
-// Returns the body of a page of Envoy's admin port, or "". The port does not
-// accept HTTP/1.0.
+// Returns the body of a page of Envoy's admin port, or "" on failure. HttpGet()
+// cannot read it, because HttpGet() uses HTTP/1.0, which this port refuses.
 std::string AdminPage(int port, const std::string& path) {
   const httplib::Result page = httplib::Client("127.0.0.1", port).Get(path);
   return page && page->status == 200 ? page->body : "";
 }
 
-// Returns the port of a listener from a page of Envoy's admin port, whose lines
-// are "name::address:port".
+// Returns the port of the listener `name`, or 0 if there is none. `listeners`
+// is a page of Envoy's admin port. Its lines have the form
+// "name::address:port".
 int PortOf(const std::string& listeners, const std::string& name) {
   for (const absl::string_view line : absl::StrSplit(listeners, '\n')) {
     const std::vector<absl::string_view> parts = absl::StrSplit(line, ':');

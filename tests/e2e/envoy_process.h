@@ -18,8 +18,8 @@ class EnvoyProcess {
   // Returns true if deploy/setup.sh has installed Envoy.
   static bool IsInstalled();
 
-  // Returns once Envoy considers the server healthy. The port tls_port() uses
-  // `certificate`.
+  // Returns once Envoy considers the server healthy. On the port tls_port(),
+  // Envoy identifies itself with `certificate`.
   EnvoyProcess(const ServerProcess& server, const Certificate& certificate);
   ~EnvoyProcess();
   EnvoyProcess(const EnvoyProcess&) = delete;

@@ -11,8 +11,8 @@
 
 namespace sfmamba {
 
-// Returns an engine for ServerMain() without a GPU, which loads models with
-// `load`.
+// Returns an engine for ServerMain(). The engine finds no GPU and calls `load`
+// to load a model.
 server::Engine FakeEngine(
     std::function<absl::StatusOr<std::unique_ptr<model::VisionModel>>(
         const model::ModelConfig& config)>

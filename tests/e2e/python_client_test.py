@@ -219,7 +219,8 @@ class SyncTest(unittest.TestCase):
         self.assertEqual(masks.dtype, bool)
         for box, mask in zip(answer.boxes, masks):
             rows, columns = np.nonzero(mask)
-            # The pixels' rounded coordinates may exceed the box by one.
+            # A mask consists of whole pixels, so it may extend beyond its box by up to one pixel on
+            # each side. The index of a pixel is the coordinate of its left or top edge.
             self.assertGreaterEqual(columns.min() + 1, box[0])
             self.assertGreaterEqual(rows.min() + 1, box[1])
             self.assertLessEqual(columns.max(), box[2])
@@ -253,7 +254,8 @@ class SyncTest(unittest.TestCase):
                          [area['pixel_count'] for area in printed['areas']])
         whole = self.client.segment(mosaic, timeout=PATIENCE)
         self.assertTrue((answer.class_map != whole.class_map).any())
-        # With a single window as large as the network's input, the result must be nearly the same.
+        # Now a single window covers the network's whole input. The result must be nearly the same
+        # as without a window.
         one = self.client.segment(mosaic, slide=sfmamba.Slide(320, 320), timeout=PATIENCE)
         self.assertLess(np.mean(one.class_map != whole.class_map), 1e-4)
 

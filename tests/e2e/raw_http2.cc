@@ -137,7 +137,8 @@ std::string Http2Continuation(uint32_t stream, absl::string_view fields) {
 std::string Http2ShortHeaders(uint32_t stream, absl::string_view path,
                               bool is_first) {
   constexpr char kPost = '\x83', kHttp = '\x86', kLiteral = '\x40';
-  // The index of the field that was indexed last.
+  // Refers to the field that was added last to the dynamic table: index 62 with
+  // the highest bit set (RFC 7541, 2.3.3 and 6.1).
   constexpr char kNewest = '\xbe';
   std::string fields = {kPost, kHttp};
   if (is_first) {

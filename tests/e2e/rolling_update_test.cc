@@ -118,8 +118,9 @@ class UnaryLoad : public Load {
 };
 
 // Keeps four requests in flight on a stream. When the server announces that it
-// drains, sends no more requests on this stream. Requests that got no answer or
-// UNAVAILABLE are sent again on the next stream.
+// drains, sends no more requests on this stream and opens another one. If a
+// request got no answer, or if its answer was UNAVAILABLE, sends it again on
+// the next stream.
 class StreamLoad : public Load {
  public:
   explicit StreamLoad(client::VisionClient* client) : client_(client) {}

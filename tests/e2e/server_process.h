@@ -29,10 +29,10 @@ std::string WriteTinyModel(const std::string& batching = "");
 // so the server must be started with --random_init.
 void AddRandomDenseModels(const std::string& repository);
 
-// Runs a real server in a separate process, on free ports of 127.0.0.1 unless
-// `flags` differ. The constructor waits until the models are loaded and the
-// server listens, or until the server has ended. The destructor kills it.
-// Thread-compatible.
+// Runs a real server in a separate process. The server listens on free ports of
+// 127.0.0.1, unless `flags` set another host or other ports. The constructor
+// waits until the models are loaded and the server listens, or until the server
+// has ended. The destructor kills the server. Thread-compatible.
 class ServerProcess {
  public:
   // `binary` is the path of a runfile. If `log` is not empty, the constructor

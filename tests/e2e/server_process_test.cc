@@ -64,7 +64,8 @@ int ExitCode(const std::vector<std::string>& flags, std::string* output,
              const std::string& binary = kServer) {
   ServerProcess server(flags, binary);
   const int code = server.Wait();
-  // Never logged, so this waits for the end of the output.
+  // The server never logs this text, so this call waits for the end of the
+  // output.
   server.WaitForLog("\n\n\n");
   *output = server.output();
   return code;
@@ -97,9 +98,10 @@ TEST(ServerProcessTest, ACallerAloneIsAnswered) {
   EXPECT_GE(server.peak_resident_bytes(), server.resident_bytes());
 }
 
-// gRPC stops its threads when the last client of a process ends. Here each
-// client is the only one. A client must not be destroyed on one of these
-// threads.
+// gRPC stops its threads when the last client of a process is destroyed. Here
+// each client is the only one, so each destructor stops the threads. This fails
+// if one of these threads destroys the client's channel. VisionClient must
+// therefore destroy its channel on the caller's thread.
 TEST(ServerProcessTest, ClientsComeAndGo) {
   ServerProcess server({"--model_repository=" + WriteTinyModel()});
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();
@@ -256,8 +258,8 @@ TEST(ServerProcessTest, ABatchThatOutlivesTheDrainEndsWithTheProcess) {
     v1::VisionService::NewStub(Connect(server))
         ->Segment(&context, request, &response);
   });
-  // The images are in a batch when they are admitted and no image waits any
-  // more.
+  // Waits until the server has decoded all 64 images and the queue is empty.
+  // Then the images are in a batch.
   const auto sum = [&server](const char* name) {
     return SumOf(Samples(HttpGet(server.metrics_port(), "/metrics")), name, {});
   };

@@ -196,7 +196,9 @@ TEST_F(FrontDoorTest, Pings) {
   ExpectHarmless(4, FloodOf([](uint32_t) { return Http2Ping(); }));
 }
 
-// Sends one header whose declared length is 2^30 bytes (RFC 7541, 5.1).
+// Sends a single header, on stream 1. Its declared length is 2^30 bytes (RFC
+// 7541, 5.1). CONTINUATION frames on the same stream send its value without
+// end.
 TEST_F(FrontDoorTest, Continuations) {
   ExpectHarmless(4, FloodOf([](uint32_t stream) {
                    const std::string name = std::string("\0\3x-a", 5);

@@ -110,10 +110,12 @@ class GreedyClient {
     stub_->async()->Classify(&call->context, &request_, &call->response,
                              [this, call](const grpc::Status& status) {
                                const bool answered = status.ok();
-                               // Deletes the call before Ended(), after which
-                               // the GreedyClient may be destroyed. A gRPC
-                               // thread must not be the last owner of the
-                               // channel.
+                               // The call's context holds a reference to the
+                               // channel. After Ended(), the GreedyClient may
+                               // be destroyed. If the call still existed then,
+                               // this gRPC thread would own the last reference
+                               // to the channel and destroy it. gRPC's own
+                               // threads must not destroy a channel.
                                delete call;
                                Ended(answered);
                              });
@@ -246,9 +248,10 @@ TEST(GreedyClientTest, RefusedCallsThatRepeatAtOnceLeaveTimeForAnother) {
   });
 }
 
-// Returns a channel with one connection from a local address to `port`. The
-// channel already knows how many streams Envoy allows. Without this knowledge,
-// it could start 131 calls at once, and Envoy would treat it as an attacker.
+// Returns a channel with one connection from a local address to Envoy's `port`.
+// The channel has already received the number of concurrent calls that Envoy
+// allows (max_concurrent_streams). Otherwise the client could start more calls
+// at once. Envoy would refuse the excess calls and then close the connection.
 std::shared_ptr<grpc::Channel> ChannelFrom(const std::string& address,
                                            int port) {
   const int socket = RawConnection(port, address).Release();

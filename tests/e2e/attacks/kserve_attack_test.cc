@@ -1,4 +1,6 @@
-// Messages of the Open Inference Protocol that cost much more than their size.
+// Attacks with large messages of the Open Inference Protocol that consist of
+// tiny parts. If the server parsed each part into an object, a message would
+// take much more memory than its size.
 #include <functional>
 #include <string>
 #include <thread>
@@ -91,7 +93,8 @@ TEST_F(KserveAttackTest, SmallPartsTakeNoMoreThanTheirBytes) {
   const Victim::Count count = victim.Stop();
   EXPECT_GT(count.sent, 0);
   EXPECT_GE(count.answered, 0.95 * count.sent) << count.first_error;
-  // This is enough for one copy of each message and for gRPC's read buffers.
+  // The limit leaves room for three messages of 60 MiB and for gRPC's read
+  // buffers.
   EXPECT_LT(server_.peak_resident_bytes() - before,
             static_cast<int64_t>(400 * kMiB));
 }

@@ -1,5 +1,6 @@
-// Requests of the Open Inference Protocol over REST that cost much more than
-// their size.
+// Attacks with JSON requests of the Open Inference Protocol. If the server
+// parsed them naively, they would take much more memory or time than other
+// requests of their size.
 #include <string>
 #include <thread>
 #include <vector>
@@ -53,8 +54,8 @@ TEST(KserveRestAttackTest, JsonTakesMemoryAndTimeInProportion) {
         client.set_read_timeout(60);
         const auto answer = client.Post("/v2/models/tiny/infer", attack.data(),
                                         attack.size(), "application/json");
-        // The server may refuse a body before it has arrived, if the port's
-        // memory is used up. The client then may get no answer.
+        // If the memory for HTTP bodies is used up, the server may refuse a
+        // body before all of it has arrived. Then the client may get no answer.
         if (answer) {
           EXPECT_NE(answer->status, 200) << attack.substr(0, 60);
         }
@@ -65,7 +66,8 @@ TEST(KserveRestAttackTest, JsonTakesMemoryAndTimeInProportion) {
   const Victim::Count count = victim.Stop();
   EXPECT_GT(count.sent, 0);
   EXPECT_GE(count.answered, 0.95 * count.sent) << count.first_error;
-  // This is enough for the bodies and the same amount again.
+  // The limit leaves room for three bodies of 60 MiB, and for more than twice
+  // their size in addition.
   EXPECT_LT(server.peak_resident_bytes() - before,
             static_cast<int64_t>(600 * kMiB));
 }

@@ -198,8 +198,9 @@ class MemoryAttackTest : public testing::Test {
   int64_t before_ = 0;  // The RSS before the attack.
 };
 
-// Each JPEG is blank and therefore small. Yet its decoder needs six bytes per
-// pixel, whatever the size of the decoded picture.
+// Each JPEG has a single colour, so the file is small. Yet the decoder of a
+// progressive JPEG keeps all coefficients. They take six bytes per pixel of the
+// file's picture, even if the decoder makes a smaller picture from it.
 TEST_F(MemoryAttackTest, ProgressiveJpegsOf49Megapixels) {
   constexpr int kSide = 7000;
   const std::string jpeg = [] {
@@ -220,8 +221,9 @@ TEST_F(MemoryAttackTest, ProgressiveJpegsOf49Megapixels) {
   ExpectUnharmed(&victim);
 }
 
-// The part of the memory budget that received messages may use is large enough
-// for four of these messages.
+// gRPC's part of the memory budget has room for all four messages, so gRPC must
+// read them. If this part were used up, gRPC would end calls with UNAVAILABLE.
+// After reading, the server may refuse some messages with another code.
 TEST_F(MemoryAttackTest, FourMessagesOf60MBOnAConnectionAreRead) {
   const v1::SegmentRequest request = LargeRequest();
   Flood flood(server_, "Segment", request, 4);

@@ -24,22 +24,24 @@ namespace {
 
 constexpr int kModels = 3;
 constexpr int kCallers = 12;
-// Text to add to the configuration of a small network: to its message
-// `backbone` and to its end.
+// Two texts that are added to the configuration of a small network. `backbone`
+// is added to the configuration's message `backbone`. `config` is added to the
+// end of the configuration.
 struct Addition {
   const char* backbone = "";
   const char* config = "";
 };
-// Models with these additions have small weights. Yet running one of them takes
-// gigabytes, or more memory than any machine has.
+// Models with these additions have small weights. Yet a model with one of them
+// needs gigabytes of memory to run, or more memory than any machine has.
 constexpr Addition kHuge[kModels] = {{"", "input { size: 4096 }"},
                                      {"", "input { size: 16384 }"},
                                      {"windows: [16384, 16384]", ""}};
 
 std::string NameOf(int model) { return absl::StrCat("large", model); }
 
-// Writes a small network's configuration. The server must choose random
-// weights. `edition` makes the file differ from earlier ones.
+// Writes the configuration of a small network, but no weights. The server must
+// therefore be started with --random_init. Each `edition` makes a different
+// file, so that the server finds a change when it polls the repository.
 void WriteSmallNetwork(const std::string& repository, const std::string& name,
                        const Addition& addition, int edition = 0) {
   const std::string folder = absl::StrCat(repository, "/", name, "/1");

@@ -128,8 +128,9 @@ TEST_F(RestAttackTest, JsonBombsAreRefused) {
        {std::string(60 * kMiB, '['), objects, nested, quotes,
         std::string(60 * kMiB, '9'),
         "{\"model\":" + std::string(60 * kMiB, '\n')}) {
-    // One of these bodies fits into the part of the port's memory that a single
-    // client may use.
+    // The test sends one body at a time. A single body fits into the memory
+    // that one client may use for HTTP bodies. The server therefore reads the
+    // whole body and finds the error in the JSON text.
     const std::string answer = Post(bomb, "application/json");
     EXPECT_TRUE(absl::StartsWith(answer, "400 ")) << answer;
     EXPECT_TRUE(absl::StrContains(answer, "JSON: ")) << answer;
@@ -152,7 +153,8 @@ TEST_F(RestAttackTest, FormsOfManyPartsAreRefused) {
 }
 
 TEST_F(RestAttackTest, PackedBombsAreRefusedAtTheLimit) {
-  // `bomb` has 900 MiB, compressed to 900 KiB. `fits` is just below the limit.
+  // `bomb` decompresses to 900 MiB, from about 900 KiB. `fits` decompresses to
+  // 60 MiB, just less than the maximum of 64 MiB.
   std::string bomb;
   const std::string part = http::Gzip(std::string(60 * kMiB, ' '));
   for (int i = 0; i < 15; ++i) bomb += part;
@@ -182,8 +184,8 @@ TEST_F(RestAttackTest, BodiesThatDoNotComeHoldNothingUp) {
     slow.back()->Send(Head(60 * kMiB));
     slow.back()->SendSome("{");
   }
-  // A small request is accepted at the latest when the server closes the slow
-  // connections.
+  // The server may refuse a small request while the slow connections are open.
+  // When it has closed them, it must read and answer the request.
   WaitUntil(
       [this] {
         return absl::StartsWith(Post("{}", "application/json"), "400 ");

@@ -12,7 +12,9 @@ namespace sfmamba {
 
 // The settings of an attack that is repeated five times.
 struct Rounds {
-  // The server's --memory_budget_bytes.
+  // Limits the server's memory (RSS) to 1.1 times this number of bytes. Set it
+  // to the server's --memory_budget_bytes, or higher if large models are
+  // loaded.
   int64_t memory_budget = int64_t{1536} << 20;
   absl::Duration round = absl::Seconds(3);
   // The address that the polite caller uses, see Victim. If empty, the caller
@@ -22,11 +24,12 @@ struct Rounds {
   absl::Duration interval = absl::Milliseconds(50);
 };
 
-// Calls `attack` five times. The argument is the time until which a call must
-// last, by SteadyNow(). During and after the attacks, a polite caller must get
-// at least 95 % of the answers that it got before. The server's memory may
-// exceed its budget by at most a tenth. SIGTERM must end the server. `server`
-// must be started with --drain_delay=0s.
+// Calls `attack` five times. Its argument is the time, by SteadyNow(), at which
+// the attack must end. Each attack must last until then. During and after the
+// attacks, a polite caller must get at least 95 % of the answers that it got
+// before. The server's memory may exceed `rounds.memory_budget` by at most a
+// tenth. SIGTERM must end the server. `server` must be started with
+// --drain_delay=0s.
 void ExpectFiveRoundsHarmless(const Rounds& rounds, ServerProcess* server,
                               const std::function<void(absl::Time)>& attack);
 

@@ -153,7 +153,7 @@ class StandIn:
         self.lost = False  # If true, API calls get no answer.
         self.token = None  # The token that API calls must have, or None.
         self.refused = 0  # Counts the API calls without the token.
-        # Returns the metrics page; `reading` counts the page's requests.
+        # Returns the text of /metrics. `reading` says how often the console has fetched it so far.
         self.metrics = lambda reading: ''
         self.metrics_read = 0
         self.asked = []  # The requests so far, each with its path, query, headers and body.

@@ -77,8 +77,8 @@ class LiveTest(ConsoleCase):
         self.server.metrics = metrics
         self.wait_for_latency('49 ms')
         tiles = self.tiles()
-        # The stand-in's counters advance by one second per reading. On the page's clock, this takes
-        # about a second, so the rate is not exact.
+        # At each reading, the counters grow by ten images, as in one second of a real server. The
+        # page reads them about once per second of its own clock, so its rate is not exactly ten.
         self.assertGreater(float(tiles.pop('Images/s')), 3)
         self.assertEqual(tiles, {'p50': '20 ms', 'p95': '49 ms', 'Queue': '9',
                                  'Predicted wait': '250 ms', 'Mean batch': '2.5'})
@@ -148,7 +148,8 @@ class LiveTest(ConsoleCase):
             Object.defineProperty(document, 'hidden', {configurable: true, get: () => true});
             document.dispatchEvent(new Event('visibilitychange'));
         })()""")
-        # Requests in flight end. Then the page must send none for the next three periods.
+        # Waits a second for requests in flight to end. After that, the hidden page must send no
+        # request for three seconds. A visible page reads the metrics about once per second.
         before = self.page.evaluate("""new Promise((done) => setTimeout(() => {
             window.before = performance.getEntriesByType('resource').length;
             setTimeout(() => done(

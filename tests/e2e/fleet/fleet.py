@@ -157,14 +157,16 @@ class Envoy:
         text = text.replace(endpoint, ('\n' + 14 * ' ').join(
             endpoint.replace('server', one.host).replace('8001', str(one.port))
             for one in replicas))
-        # This address is not used here.
+        # Replaces the host of the server's HTTP port, because this machine may not know the name
+        # "server". The tests send nothing to this port.
         text = text.replace('address: server,', 'address: 127.0.0.1,')
         for own in (8080, 8443, 9901, 9902):
             text = text.replace(f'port_value: {own}}}', 'port_value: 0}')
         text = text.replace('0.0.0.0', '127.0.0.1').replace('/etc/envoy/', folder.name + '/')
         if weighted:
             text = text.replace('lb_policy: LEAST_REQUEST', self._POLICY, 1)
-        # No certificate is needed, because nothing connects over TLS.
+        # Envoy's configuration refers to this file and this folder. The folder stays empty, because
+        # nothing connects over TLS.
         shutil.copy('deploy/envoy/tls.yaml', folder.name)
         pathlib.Path(folder.name, 'certificate').mkdir()
         pathlib.Path(folder.name, 'envoy.yaml').write_text(text)

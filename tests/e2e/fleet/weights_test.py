@@ -10,10 +10,11 @@ import grpc
 DEADLINE = 2  # The deadline of a call in seconds.
 SETTLE = 14  # How long the weights take to settle, in seconds.
 MEASURE = 6  # How long the rates are measured, in seconds.
-# The least fraction of both servers' capacity that must be used. On a busy machine it is lower than
-# docs/front-door.md states. If the balancer ignores the reports, the fraction is about a half.
+# The least fraction of both servers' capacity that must be used. It is lower than the fractions in
+# docs/front-door.md, because the test may run on a busy machine. If the balancer ignores the
+# reports, only about half of the capacity is used.
 LEAST = 0.85
-CALLERS = 32  # For each server. So many keep a server busy while weights change.
+CALLERS = 32  # The callers per server. They are enough to keep it busy while weights change.
 
 WEIGHTED = json.dumps({'loadBalancingConfig': [
     {'weighted_round_robin': {'blackoutPeriod': '1s', 'weightUpdatePeriod': '0.5s'}}]})

@@ -37,8 +37,8 @@ std::string Tiny(int number) {
 
 class ReloadTest : public testing::Test {
  protected:
-  // Starts a server with version 1 of "tiny" and of "other". Calls may change
-  // its models.
+  // Starts a server with version 1 of "tiny" and of "other". The server allows
+  // calls of AdminService to load and unload its models.
   void Start(std::vector<std::string> flags = {}) {
     repository_ = WriteTinyModel("max_batch_size: 4");
     PublishVersion(repository_, "tiny", 1);

@@ -4,11 +4,13 @@
     tests/e2e/replay/run.sh compare BEFORE AFTER [--removed FILE]
 
 Make one recording with the binary before a change and one with the binary after it, on one
-machine. A line of a recording is a request with its status, headers and body, the counters that
-it changed, and the log lines that it caused. Ids and times are replaced by their kind. The file
-of `--removed`, such as removed.tsv, lists the requests whose answers are meant to change. Each of
-its lines is the request as in the recording, a tab, and a JSON object with the parts of the new
-answer to compare.
+machine. Each line of a recording is about one request. It contains the request, the status,
+headers and body of its answer, the counters that the request changed, and the log lines that it
+caused. Ids and times are replaced by words such as <id> and <time>.
+
+The file of `--removed`, for example removed.tsv, lists requests that the change is meant to answer
+differently, because it removes a feature. Each of its lines is the request as in the recording, a
+tab, and a JSON object with the expected parts of the new answer. Other parts are not compared.
 """
 
 import collections
@@ -48,15 +50,15 @@ NOT_COUNTED = re.compile(
 
 
 def plain(data):
-    """Returns the text with ids and times replaced by their kind."""
+    """Returns the text with ids and times replaced by words such as <id> and <time>."""
     for kind, replacement in KINDS:
         data = kind.sub(replacement, data)
     return data
 
 
 def sorted_details(data):
-    """Returns JSON with its members and error details sorted. The server's order of these is
-    random.
+    """Returns a JSON text that contains error details with its members and details sorted. The
+    server writes them in random order. Returns any other text unchanged.
     """
     def in_order(value):
         if isinstance(value, list):
@@ -74,7 +76,10 @@ def sorted_details(data):
 
 
 def shown(data):
-    """Returns the bytes for a recording: short text unchanged, anything else as a digest."""
+    """Returns the text that a recording contains for `data`. Short text remains readable, with its
+    error details sorted and its ids and times replaced. Anything else becomes a length and a
+    digest.
+    """
     data = plain(sorted_details(data))
     try:
         words = data.decode()
@@ -165,7 +170,7 @@ class Server:
         """Returns the log lines since the last call."""
         with self._mutex:
             lines, self._lines = self._lines, []
-        # The number of log lines that the server left out depends on time.
+        # Skips lines that say how many log lines the server left out. This number depends on time.
         return [plain(line).decode().rstrip() for line in lines if b'lines_left_out' not in line]
 
     def counters(self):
@@ -308,7 +313,10 @@ def record(binary, file):
 
 
 def compare(before, after, removed=None):
-    """Prints the differences. Returns whether there are any besides those in `removed`."""
+    """Prints the requests whose answers differ from the expected answers. An expected answer is the one
+    in `removed`, or else the one in `before`. Returns True if an answer differs, or if the two
+    recordings do not have the same requests.
+    """
     def read(path):
         lines = pathlib.Path(path).read_text(encoding='utf-8').splitlines()
         return {answer.pop('request'): answer for answer in map(json.loads, lines)}

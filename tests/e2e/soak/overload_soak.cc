@@ -6,9 +6,11 @@
 //   bazel-bin/tests/e2e/soak/overload_soak --requests=100000
 //
 // First, a few clients that each wait for their answers measure the server's
-// capacity. Then requests are sent at a fixed rate, without waiting for
-// answers. A request may wait for its batch for at most 0.2 s. Only the server
-// measures this wait, so the client and the server count the same outcome.
+// capacity. Then requests are sent at a fixed average rate, without waiting for
+// answers. A request's max_queue_wait is 0.2 s by default. The server refuses a
+// request that waits longer for its batch. Only the server measures this wait,
+// so the client and the server count the same outcome. With a deadline, they
+// could disagree on whether an answer was late.
 
 #include <algorithm>
 #include <atomic>
@@ -247,7 +249,8 @@ class OverloadSoak {
   std::map<std::string, Counts> reasons_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, int64_t> images_ ABSL_GUARDED_BY(mu_);
 
-  // The last member. It waits for the calls in flight.
+  // The last member, so that it is destroyed first. Its destructor waits for
+  // the calls in flight, which use the other members.
   client::VisionClient client_;
 };
 

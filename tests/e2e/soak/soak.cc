@@ -230,8 +230,10 @@ class Soak {
         report_.Complain(absl::StrCat("fickle: outcome ", outcome));
       }
     }
-    // An image may be computed although its caller left at the last moment.
-    // Therefore only the sums are compared.
+    // If a caller leaves at the last moment, the server may complete the image
+    // although the call ends with an error. The number of completed images may
+    // therefore differ from the number of successful calls. Each request has
+    // one image, so the totals over all outcomes and codes must be equal.
     if (images != server_total) {
       report_.Complain(absl::StrCat("fickle: ", server_total,
                                     " requests of one image, ", images,
