@@ -49,7 +49,7 @@ absl::Duration Round() {
 using Attack = std::function<void(int port, absl::Time end)>;
 
 // Returns an attack that sends packets without pause. `packet` returns the next
-// packet and advances the stream number.
+// packet and sets `*stream` to the next unused stream number.
 Attack Flood(std::function<std::string(uint32_t* stream)> packet) {
   return [packet = std::move(packet)](int port, absl::Time end) {
     RawConnection connection(port, kAttacker);
@@ -60,8 +60,8 @@ Attack Flood(std::function<std::string(uint32_t* stream)> packet) {
   };
 }
 
-// Returns an attack that opens many streams. `frames` returns the frames of a
-// stream.
+// Returns an attack that sends the frames of stream 1, 3, 5 and so on. `frames`
+// returns the frames that it sends for a stream number.
 Attack FloodOf(std::function<std::string(uint32_t stream)> frames) {
   return Flood([frames = std::move(frames)](uint32_t* stream) {
     std::string packet;
@@ -209,7 +209,8 @@ TEST_F(FrontDoorTest, Continuations) {
                  }));
 }
 
-// Sends calls with nearly the maximum number of headers that Envoy accepts.
+// Sends a path of 8034 bytes. Http2Headers() cannot encode such a length, so
+// the headers are malformed and Envoy cannot decode them.
 TEST_F(FrontDoorTest, LargeHeaders) {
   ExpectHarmless(4, FloodOf([](uint32_t stream) {
                    return Http2Headers(

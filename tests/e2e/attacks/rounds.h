@@ -24,12 +24,11 @@ struct Rounds {
   absl::Duration interval = absl::Milliseconds(50);
 };
 
-// Calls `attack` five times. Its argument is the time, by SteadyNow(), at which
-// the attack must end. Each attack must last until then. During and after the
-// attacks, a polite caller must get at least 95 % of the answers that it got
-// before. The server's memory may exceed `rounds.memory_budget` by at most a
-// tenth. SIGTERM must end the server. `server` must be started with
-// --drain_delay=0s.
+// Calls `attack` five times. The argument of `attack` is the time, by
+// SteadyNow(), until which the attack must last. During and after the attacks,
+// a polite caller must get at least 95 % of the answers that it got before. The
+// server's memory may exceed `rounds.memory_budget` by at most a tenth. SIGTERM
+// must end the server. `server` must be started with --drain_delay=0s.
 void ExpectFiveRoundsHarmless(const Rounds& rounds, ServerProcess* server,
                               const std::function<void(absl::Time)>& attack);
 

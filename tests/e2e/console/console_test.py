@@ -121,8 +121,8 @@ class AnswerTest(ConsoleCase):
         body = json.loads(self.server.answer().body)
         found = body['results'][0]['detections'][0]
         # The mask covers every other row of the left half. Runs go down the columns. In each of
-        # 100 columns, 50 runs of one mask pixel alternate with 50 runs of one other pixel. No
-        # mask has more runs in a column.
+        # 100 columns, 50 runs of one mask pixel alternate with 50 runs of one other pixel. This is
+        # the maximum number of runs.
         found['rle'] = encode_runs(HEIGHT, WIDTH, [1] * (100 * HEIGHT) + [100 * HEIGHT])
         self.server.answer = lambda: Answer(body)
         self.page.evaluate('document.getElementById("go").click()')

@@ -33,7 +33,8 @@ import cases
 
 PROTOS = ['sfmamba/v1/vision.proto', 'sfmamba/v1/admin.proto', 'inference/grpc_service.proto',
           'grpc/health/v1/health.proto', 'google/rpc/error_details.proto', 'google/rpc/status.proto']
-# Patterns of ids and times in texts, with the text that replaces them.
+# Patterns of ids, times and other values that differ between two replays, with the texts that
+# replace them.
 KINDS = [(re.compile(pattern), replacement) for pattern, replacement in [
     (rb'\b[0-9a-f]{32}\b', b'<id>'),
     (rb'\b[0-9a-f]{16}\b', b'<span>'),
@@ -57,8 +58,8 @@ def plain(data):
 
 
 def sorted_details(data):
-    """Returns a JSON text that contains error details with its members and details sorted. The
-    server writes them in random order. Returns any other text unchanged.
+    """Sorts the members and the error details of a JSON text, because the server writes them in
+    random order. Returns a text without error details unchanged.
     """
     def in_order(value):
         if isinstance(value, list):
@@ -167,7 +168,7 @@ class Server:
                 self._lines.append(line)
 
     def lines(self):
-        """Returns the log lines since the last call."""
+        """Returns the log lines that were written since the last call of lines()."""
         with self._mutex:
             lines, self._lines = self._lines, []
         # Skips lines that say how many log lines the server left out. This number depends on time.
@@ -313,9 +314,9 @@ def record(binary, file):
 
 
 def compare(before, after, removed=None):
-    """Prints the requests whose answers differ from the expected answers. An expected answer is the one
-    in `removed`, or else the one in `before`. Returns True if an answer differs, or if the two
-    recordings do not have the same requests.
+    """Prints the requests whose answers in `after` are not as expected. The expected answer is in
+    `removed` if this has the request, and in `before` otherwise. Returns True if there are such
+    requests, or if the two recordings do not have the same requests.
     """
     def read(path):
         lines = pathlib.Path(path).read_text(encoding='utf-8').splitlines()
