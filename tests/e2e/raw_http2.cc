@@ -35,11 +35,21 @@ std::string Frame(uint8_t type, uint8_t flags, uint32_t stream,
                       BigEndian(flags, 1), BigEndian(stream, 4), payload);
 }
 
+// Encodes a string without compression (RFC 7541, 5.1 and 5.2).
+std::string String(absl::string_view text) {
+  constexpr size_t kPrefix = 127;
+  std::string length = BigEndian(std::min(text.size(), kPrefix), 1);
+  if (text.size() >= kPrefix) {
+    size_t rest = text.size() - kPrefix;
+    for (; rest >= 128; rest /= 128) length += BigEndian(128 + rest % 128, 1);
+    length += BigEndian(rest, 1);
+  }
+  return absl::StrCat(length, text);
+}
+
 // Encodes a header field that the receiver need not store (RFC 7541, 6.2.2).
-// Name and value must be shorter than 127 bytes.
 std::string Literal(absl::string_view name, absl::string_view value) {
-  return absl::StrCat(BigEndian(0, 1), BigEndian(name.size(), 1), name,
-                      BigEndian(value.size(), 1), value);
+  return absl::StrCat(BigEndian(0, 1), String(name), String(value));
 }
 
 }  // namespace

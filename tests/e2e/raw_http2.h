@@ -54,8 +54,8 @@ class RawConnection {
 // Returns the preface and a SETTINGS frame. `window` is the number of bytes
 // that the client accepts of each answer.
 std::string Http2Preface(uint32_t window = 65535);
-// Returns the frame that starts a gRPC call. `path` must be shorter than 127
-// bytes. Otherwise the frame is malformed.
+// Returns the frame that starts a gRPC call. `path` must be shorter than 16000
+// bytes, because the frame may have 16384 bytes.
 std::string Http2Headers(uint32_t stream, absl::string_view path);
 // Returns frames that start a gRPC call in as few bytes as possible. If
 // `is_first`, the server stores the headers. The frames of later calls on the

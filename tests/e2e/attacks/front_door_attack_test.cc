@@ -209,8 +209,7 @@ TEST_F(FrontDoorTest, Continuations) {
                  }));
 }
 
-// Sends a path of 8034 bytes. Http2Headers() cannot encode such a length, so
-// the headers are malformed and Envoy cannot decode them.
+// The path has 8034 bytes.
 TEST_F(FrontDoorTest, LargeHeaders) {
   ExpectHarmless(4, FloodOf([](uint32_t stream) {
                    return Http2Headers(
