@@ -1,10 +1,12 @@
-// Sets the options of AddressSanitizer, LeakSanitizer and
-// UndefinedBehaviorSanitizer, and the reports that they suppress. The
-// sanitizers' run-time libraries call these functions, which are linked into
-// each binary of --config=asan.
+// Defines the default options of AddressSanitizer and
+// UndefinedBehaviorSanitizer, and the list of leaks that LeakSanitizer does not
+// report. This file is linked into each binary of --config=asan. The run-time
+// libraries of the sanitizers call its functions.
 
 extern "C" const char* __asan_default_options() {
-  // Some tests make a thousand huge allocations that must be refused.
+  // Some tests make a thousand huge allocations that must fail. By default, the
+  // sanitizer ends the process at such an allocation. With the option
+  // allocator_may_return_null, the allocation fails.
   return "allocator_may_return_null=1:detect_stack_use_after_return=0";
 }
 
@@ -13,6 +15,6 @@ extern "C" const char* __ubsan_default_options() {
 }
 
 extern "C" const char* __lsan_default_suppressions() {
-  // libtorch's registries of operators exist until the process ends.
+  // libtorch's registries of operators are never freed.
   return "leak:libtorch_cpu.so\n";
 }

@@ -64,7 +64,8 @@ std::string Progressive(const RgbImage& image) {
       [](jpeg_compress_struct& c) { jpeg_simple_progression(&c); });
 }
 
-// Returns the JPEG with `bytes` written `offset` bytes after the frame marker.
+// Overwrites a part of the JPEG with the string `bytes`. The part begins
+// `offset` bytes after the start of the frame marker. Returns the changed JPEG.
 std::string PatchFrame(std::string jpeg, int offset, const std::string& bytes) {
   const size_t baseline = jpeg.find("\xFF\xC0");
   const size_t at =
@@ -207,7 +208,9 @@ TEST(BadImageTest, UnsupportedKindsOfJpegAreNamed) {
 }
 
 TEST(BadImageTest, AJpegOfAThousandScansIsRefused) {
-  // Each scan has one bit of one coefficient of one component.
+  // The first three scans contain the DC coefficients of the three components.
+  // Each further scan adds one bit of one AC coefficient of one component. The
+  // first scan of an AC coefficient also contains all higher bits.
   std::vector<jpeg_scan_info> scans;
   for (int component = 0; component < 3; ++component) {
     scans.push_back({1, {component}, 0, 0, 0, 0});

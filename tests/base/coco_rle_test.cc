@@ -140,7 +140,8 @@ TEST(RlePerClassTest, EachClassComesBack) {
   std::mt19937 random(2);
   for (const auto& [height, width] :
        {std::pair{1, 1}, {1, 300}, {300, 1}, {33, 70}, {64, 129}}) {
-    // The number of equal pixels that follow each other in a row.
+    // The number of consecutive pixels of the map that get the same class. A
+    // group of such pixels may continue in the next row.
     for (int blotch : {1, 7}) {
       std::vector<uint16_t> map;
       while (map.size() < height * width) {
@@ -243,8 +244,9 @@ TEST(DecodeRleTest, RefusesWhatIsMalformed) {
   expect_refused(4, 6, twenty, "20 pixels, expected 24");
   expect_refused(4, 4, twenty, "20 pixels, 16 are left");
   expect_refused(4, 5, CompressCounts({-1, 21}), "run 0 has -1");
-  // The fourth number is the difference -3 to a run of 2, so the run would be
-  // -1.
+  // From the fourth number on, a number is the difference to the run two places
+  // earlier. Here, the fourth number is -3. It belongs to run 3, because runs
+  // are counted from 0. Run 1 has 2 pixels, so run 3 would have -1.
   expect_refused(4, 5, "221M", "run 3 has -1");
   expect_refused(4, 5, " ", "no number at byte");
   expect_refused(4, 5, "p", "no number at byte");

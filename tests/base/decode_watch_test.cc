@@ -77,8 +77,8 @@ std::string InterlacedPng(const RgbImage& image) {
                            std::string(image.data.begin(), image.data.end()));
 }
 
-// Returns pixels that cannot be compressed, so that their WebP has many
-// kilobytes.
+// Returns random pixels. They cannot be compressed, so even a WebP of them has
+// many kilobytes.
 RgbImage Noise(int width, int height) {
   RgbImage image = server::Gradient(width, height);
   uint32_t state = 1;
@@ -150,7 +150,8 @@ TEST(DecodeWatchTest, WhatIsDecodedInOnePieceIsFoundOutAfterIt) {
   }
 }
 
-// A few megabytes may decompress to many gigabytes after the last row.
+// A PNG may contain further compressed data after the data of its last row. A
+// few megabytes of such data may decompress to several gigabytes.
 TEST(DecodeWatchTest, PngDataBehindTheLastRowAreLeftOnTheWay) {
   std::string packed(100 << 10, '\0');
   const std::string unpacked(50 << 20, '\0');

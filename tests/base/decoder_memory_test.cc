@@ -18,8 +18,8 @@
 namespace sfmamba::base {
 namespace {
 
-// Below this number of bytes, decoders' tables take more memory than the
-// picture.
+// If a decoder allocates fewer bytes than this, the prediction may be much too
+// high. The decoder's tables then take more memory than the picture.
 constexpr int64_t kTightFrom = 1 << 20;
 
 struct Size {
@@ -29,9 +29,10 @@ constexpr Size kSizes[] = {{1, 1},       {7, 5},      {17, 9},     {33, 1025},
                            {224, 224},   {2051, 517}, {501, 2003}, {16384, 3},
                            {16383, 129}, {5, 16384}};
 
-// Decodes the picture. The predicted memory must be at least the allocated
-// memory. If `tight` is true and the decoder allocates at least kTightFrom
-// bytes, it must be at most 1.5 times as much.
+// Decodes the picture. The predicted memory must be at least the memory that
+// the decoder allocates. If `tight` is true and the decoder allocates at least
+// kTightFrom bytes, the predicted memory must also be at most 1.5 times the
+// allocated memory.
 void ExpectForeseen(const std::string& bytes, bool tight = true,
                     int min_side = 0) {
   const ImageLimits limits;
@@ -91,7 +92,8 @@ void EachInItsScan(jpeg_compress_struct& compress) {
 
 TEST(DecoderMemoryTest, BaselineJpegsTakeSomeRows) {
   ExpectJpegForeseen(1, {});
-  // The sampling is 4:2:0.
+  // The encoder's default sampling is 4:2:0. The three calls after the next one
+  // set other samplings.
   ExpectJpegForeseen(3, {});
   ExpectJpegForeseen(3,
                      [](jpeg_compress_struct& c) { SetSampling(c, 0, 1, 1); });

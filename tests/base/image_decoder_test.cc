@@ -74,8 +74,9 @@ TEST(DecodeImageTest, ProgressiveJpegIsTheSameAsBaseline) {
   EXPECT_EQ(Decode(progressive).data, Decode(server::EncodeJpeg(picture)).data);
 }
 
-// Decodes the picture and returns the last number of rows that was reported.
-// The reported rows must equal the picture's.
+// Decodes the picture. DecodeImage() reports repeatedly how many rows are done.
+// Returns the last reported number. The rows that are done must already have
+// their final pixels.
 int RowsTold(absl::string_view bytes, bool apply_orientation) {
   const RgbImage whole = Decode(bytes, apply_orientation);
   int told = 0;
@@ -231,8 +232,8 @@ TEST(DecodeImageTest, WhatFollowsThePictureIsIgnored) {
             Decode(server::EncodeJpeg(picture)).data);
 }
 
-// Checks where the corners of the stored picture appear. Source: EXIF 2.3,
-// Orientation.
+// Checks where two corners of the stored picture appear in the decoded picture.
+// Source: EXIF 2.3, Orientation.
 TEST(OrientationTest, PutsTheCornersWhereTheyBelong) {
   constexpr int kLeft = 0, kRight = -1, kTop = 0, kBottom = -1;
   const struct {
@@ -286,7 +287,8 @@ TEST(OrientationTest, CorruptExifIsIgnored) {
   const auto patched = [&](size_t offset, const std::string& bytes) {
     return std::string(good).replace(offset, bytes.size(), bytes);
   };
-  // Each line breaks one part of the block. The comment says which.
+  // Each line adds a block with one broken part. The comment at the end of the
+  // line names this part.
   broken.push_back(patched(6, "XX"));                   // Byte order.
   broken.push_back(patched(8, "\x2B"));                 // TIFF's 42.
   broken.push_back(patched(10, "\xFF\xFF\xFF\xFF"));    // Directory offset.

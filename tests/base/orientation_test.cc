@@ -58,9 +58,10 @@ TEST(ExifOrientationTest, ADirectoryThatPointsOutsideIsNone) {
   tiff.replace(4, 4, "\xFF\xFF\xFF\xFF");
   EXPECT_EQ(ExifOrientation(tiff), 1);
   tiff = Tiff(6, true);
-  // The block has 65535 entries, so all entries after the first lie outside.
+  // The directory now claims to have 65535 entries, but the block contains only
+  // the first one.
   tiff.replace(8, 2, "\xFF\xFF");
-  // The tag of the first entry is not the orientation.
+  // The first entry gets another tag, so that it is not the orientation.
   tiff[10] = '\0';
   EXPECT_EQ(ExifOrientation(tiff), 1);
 }

@@ -6,11 +6,12 @@ import unittest
 
 import sources
 
-# The last commit to which the rule does not apply, and its time in seconds since 1970.
+# The last commit before the rule, and its time in seconds since 1970. The rule applies only to
+# later commits.
 LAST_FREE = '64c7b730ba160a4f98c47da64229a916693d2ba9'
 LAST_FREE_TIME = 1795559921
 MOST_CHARACTERS = 72
-# An area is a folder, a file or a subject, for example "docs", "base, client" or "server/http".
+# An area is a folder, a file or a topic, for example "docs", "base, client" or "server/http".
 SUBJECT = re.compile(r'[A-Za-z0-9][\w./,+ -]*: \S')
 
 

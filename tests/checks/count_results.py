@@ -15,7 +15,7 @@ import pathlib
 import sys
 import xml.etree.ElementTree as ET
 
-# The field test_passed of Bazel's message TestResultData, set to true.
+# The bytes of the field test_passed, set to true, in Bazel's protobuf message TestResultData.
 PASSED = b"\x10\x01"
 
 def count_target(report: pathlib.Path, label: str) -> collections.Counter:
@@ -35,8 +35,9 @@ def count_target(report: pathlib.Path, label: str) -> collections.Counter:
             counts["skipped"] += 1
         elif case.get("status") != "notrun":
             counts["passed"] += 1
-    # If a sanitizer finds an error, the target fails but none of its cases does. Bazel stores its
-    # verdict in the first field of a message next to the report.
+    # If a sanitizer finds an error, the target fails but none of its cases does. Bazel stores
+    # whether the target passed in the file test.cache_status, in the report's folder. This file
+    # contains a protobuf message, which begins with the field test_passed.
     verdict = report.with_name("test.cache_status")
     if not counts["failed"] and verdict.exists() and not verdict.read_bytes().startswith(PASSED):
         print(f"failed: {label}: outside its cases")

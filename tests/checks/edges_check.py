@@ -1,7 +1,8 @@
 """Checks that Bazel refuses dependencies that the layers do not allow.
 
-Adds a target `edge` to a copy of each package's BUILD file. Bazel reads the copies instead of the
-originals. It analyses the targets and builds nothing.
+An edge is a dependency of a package on a target. The check adds a target `edge` with such
+dependencies to a copy of each package's BUILD file. Bazel reads the copies instead of the
+originals. Bazel analyses the targets and builds nothing.
 """
 
 import pathlib
@@ -11,8 +12,9 @@ import unittest
 
 import sources
 
-# Each entry is a package and a target that it must not depend on. Its comment names the broken
-# rule: from one layer to another, or upwards within a layer.
+# Each entry is a package and a target that it must not depend on. The comment of an entry says why.
+# For example, "kernels -> model" means that the layer kernels must not depend on the layer model.
+# "server, upwards" means that the target is in a higher package of the same layer.
 FORBIDDEN = (
     ('kernels/scan', '//model:config'),  # kernels -> model
     ('kernels/scan', '//server/observability:metrics'),  # kernels -> server
@@ -33,7 +35,7 @@ FORBIDDEN = (
     ('server/api/vision', '//server/rest:call_headers'),  # a method -> a transport
     ('server/api/kserve', '//server/rpc:grpc_status'),  # a method -> a transport
     ('server/rest', '//server/rpc:call'),  # one transport -> another
-    # server, past server/prediction
+    # server: methods must use server/prediction instead
     ('server/api/kserve', '//server/batching:batcher'),
 )
 # Each entry is a package and a target that it may depend on.
@@ -54,7 +56,8 @@ cc_library(
 
 
 def analyse(edges):
-    """Analyses only these dependencies. Returns (exit status, Bazel's output)."""
+    """Adds only these dependencies and lets Bazel analyse them. Returns (Bazel's exit status, its
+    error output)."""
     with tempfile.TemporaryDirectory() as folder:
         for package in {package for package, _ in edges}:
             build = pathlib.Path(folder, package, 'BUILD')

@@ -7,14 +7,14 @@ import unittest
 
 import sources
 
-# The version of Debian 12. Other versions format a few lines in another way.
+# Debian 12 has this version of clang-format. Other versions format a few lines differently.
 CLANG_FORMAT = 'clang-format-14'
 FILES_AT_ONCE = 50
 
 
 def unformatted(paths, folder=sources.ROOT):
-    """Returns clang-format's complaints. Files are checked in groups, and each group with a wrong
-    file gives one text."""
+    """Returns clang-format's complaints about the files `paths`. Files are checked in groups of
+    FILES_AT_ONCE. A group with a wrong file gives one complaint."""
     groups = [paths[i:i + FILES_AT_ONCE] for i in range(0, len(paths), FILES_AT_ONCE)]
     return sources.complaints(
         [[CLANG_FORMAT, '--dry-run', '-Werror', '--ferror-limit=1', *group] for group in groups],

@@ -1,8 +1,9 @@
 """Checks that pages and comments can be understood at the first reading.
 
-The sentences of pages and of the comments in `COMMENTED` are measured. The limits are close to the
-values of TensorFlow Serving and gemma.cpp. The first lines of all comments must not contain the
-expressions of `DIALECT`.
+Measures the sentences of the pages, and of the comments in the folders `COMMENTED`. The limits
+`CEILINGS` are close to the values that TensorFlow Serving and gemma.cpp have. The first line of a
+comment must not contain an expression of `DIALECT`. These expressions are hard to understand
+without the sentences before them.
 """
 
 import re
@@ -10,13 +11,14 @@ import unittest
 
 import sources
 
-# If a sentence opens with such a word, the reader must wait for the subject.
+# If a sentence begins with such a word, the reader must wait for its subject.
 OPENING = re.compile(r'(Of|What|Where|With|Those)\b')
 # For such words, the reader must look for a noun in an earlier sentence.
 BACK_REFERENCE = re.compile(r'\b(that of|those of|likewise)\b', re.IGNORECASE)
 # Such a mark joins two sentences.
 JOINED = re.compile(r'[;:] ')
-# The maximum percentages of sentences, and the maximum mean number of words.
+# The limits. 'mean words' is the mean number of words in a sentence. The other limits are
+# percentages of sentences.
 CEILINGS = {'openings': 2, 'back references': 2, 'mean words': 15, 'joined': 15}
 
 # The comments of each of these folders must keep the limits.
@@ -39,7 +41,7 @@ def sentences(text):
 
 
 def offenders(found):
-    """Returns the sentences that raise each figure, by the name of its ceiling."""
+    """Returns, for each name in `CEILINGS`, the sentences that make its value high."""
     return {'openings': [s for s in found if OPENING.match(s)],
             'back references': [s for s in found if BACK_REFERENCE.search(s)],
             'mean words': sorted(found, key=lambda s: -len(s.split())),
@@ -47,14 +49,15 @@ def offenders(found):
 
 
 def figures(found):
-    """Returns each figure of the sentences, by the name of its ceiling."""
+    """Returns, for each name in `CEILINGS`, the value of these sentences."""
     worst = offenders(found)
     percent = {name: 100 * len(worst[name]) / len(found) for name in worst if name != 'mean words'}
     return {**percent, 'mean words': sum(len(s.split()) for s in found) / len(found)}
 
 
 def comments(text):
-    """Yields the text of each comment. Examples and tables, which are indented, are skipped."""
+    """Yields the text of each comment in C++ or proto code. Skips indented lines, which are
+    examples and tables."""
     lines = []
     for line in [*text.splitlines(), '']:
         whole = re.match(r'\s*//+ ?(.*)', line)

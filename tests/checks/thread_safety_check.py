@@ -33,10 +33,13 @@ CORRECT = MISTAKE.replace('{ ++count_; }', '{ absl::MutexLock lock(&mu_); ++coun
 
 
 def with_annotations(texts):
-    """Returns the paths of the texts that use a mutex. For a header, the path is the .cc file of
-    the same name, if there is one.
+    """Returns the paths of the source files that use a mutex. If a header uses one, returns the
+    path of the .cc file with the same name instead, if there is one.
 
-    Guarded fields are private, so other files can hardly access them.
+    Other files can hardly access the guarded fields, because these fields are private.
+
+    Args:
+      texts: the contents of all source files, by path.
     """
     def compiled(path):
         implementation = path.removesuffix('.h') + '.cc'
@@ -46,8 +49,8 @@ def with_annotations(texts):
 
 
 def flags():
-    """Returns the compiler flags with the folders of headers. @libtorch and @cuda are Bazel's
-    repositories."""
+    """Returns the compiler flags, which name the folders of headers. Bazel keeps the headers of
+    libtorch and CUDA in its own folder of external repositories."""
     base = subprocess.run(['bazel', 'info', 'output_base'], cwd=sources.ROOT, check=True,
                           capture_output=True, text=True).stdout.strip()
     folders = ['bazel-bin/proto', f'{base}/external/libtorch/include',
