@@ -13,8 +13,9 @@
 
 namespace sfmamba::client {
 
-// A VisionService in this process on a separate port. Functions of the test
-// answer its predictions. It is healthy from the start.
+// A VisionService that runs in the process of the test and listens on its own
+// port. A prediction request is a Classify, Detect or Segment call. Functions
+// of the test answer such requests. The server is healthy from the start.
 class FakeVisionServer {
  public:
   // Answers a request. Several threads may call it at once.
@@ -35,21 +36,23 @@ class FakeVisionServer {
   std::string address() const;  // "host:port".
 
   void SetHealthy(bool healthy);
-  // Sets the models that the server lists. A page of the list has one model.
+  // Sets the models that ListModels returns, with one model per page.
   void SetModels(std::vector<v1::Model> models);
 
-  // From now on, a prediction ends only if the client cancels it or its
-  // deadline passes.
+  // From now on, the server answers no prediction request. Such a request ends
+  // only if the client cancels it or its deadline passes.
   void Hang();
 
-  // Returns the number of predictions that have begun.
+  // Returns the number of prediction requests that have arrived.
   int call_count() const;
-  // Returns the traceparent of the last prediction, or "" if it had none.
+  // Returns the header "traceparent" of the last prediction request. Returns ""
+  // if the request had no such header.
   std::string traceparent() const;
-  // Returns the number of connections that sent predictions.
+  // Returns the number of connections that sent prediction requests.
   int connection_count() const;
+  // Waits until `count` prediction requests have arrived.
   void AwaitCallCount(int count) const;
-  // Waits until `count` calls of a hanging server were cancelled.
+  // Waits until `count` prediction requests were cancelled after Hang().
   void AwaitCancelledCount(int count) const;
 
  private:
@@ -65,8 +68,8 @@ grpc::Status FakeError(grpc::StatusCode code, const std::string& message,
                        const std::string& reason, const std::string& field = "",
                        int retry_delay_seconds = 0);
 
-// Answers each image with the category "cup". The timing reports batches of 4
-// images.
+// Answers each image with the category "cup". The response says that the images
+// ran in batches of 4.
 grpc::Status AnswerCup(const v1::ClassifyRequest& request,
                        v1::ClassifyResponse* response);
 

@@ -159,8 +159,9 @@ TEST_F(EvalCommandTest, TheTableSaysTheSame) {
 
 TEST_F(EvalCommandTest, MapsGiveMeanIou) {
   AddPicture("images/a.png");
-  // The first row of the answer is right. In the second row, two pixels are
-  // right and two are ignored.
+  // SegmentHalves() answers. The first row of its answer is right. In the
+  // second row, two pixels are right. The map says that the other two are
+  // ignored.
   Add("maps/a.png",
       server::EncodePng(4, 2, {0, 8},
                         std::string(4, '\0') + std::string(2, '\3') +
@@ -348,8 +349,9 @@ TEST_F(EvalCommandTest, BadDatasetsAndFlagsAreNamed) {
   EXPECT_EQ(Invoke(RunEval, {}).exit_code, 2);
 }
 
-// Starts a server with two models for each task. A test compares
-// "models/X2/..." with "models/X/...".
+// Starts a server with two models for each task, for example "models/c" and
+// "models/c2" for classification. Compare() evaluates the second model and
+// compares its answers with the first model's answers.
 class EvalAgainstTest : public EvalCommandTest {
  protected:
   EvalAgainstTest() {
@@ -435,8 +437,8 @@ TEST_F(EvalAgainstTest, ClassifiersAreComparedByLogitsAndTop1) {
   Add("chair/1.png", server::EncodePng(server::Gradient(30, 20)));
   const Outcome outcome = Compare("c");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  // Two of eight logits differ, one by 2 and one by 1. The reference has the
-  // logits 3 and 1 for each picture.
+  // Only the chair's logits differ, one by 2 and one by 1. The other six logits
+  // are equal. The first model returns the logits 3 and 1 for each picture.
   EXPECT_THAT(outcome.out,
               StartsWith(R"({"images": 4, "failed": 0, )"
                          R"("same_first_class": 0.75, "logit_rms": 0.790569, )"

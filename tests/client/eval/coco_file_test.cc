@@ -55,7 +55,8 @@ class CocoFileTest : public testing::Test {
     return std::string(status.message());
   }
 
-  // Returns the area of the mask, or -1 if there is no mask.
+  // Reads kFile with this segmentation. Returns the area of the object's mask,
+  // or -1 if the object has no mask.
   int64_t Area(const std::string& segmentation) {
     const auto file =
         ReadWith("\"segmentation\": []", "\"segmentation\": " + segmentation);
@@ -70,8 +71,9 @@ class CocoFileTest : public testing::Test {
   std::string left_out_;
 };
 
-// tests/tools/coco_files_test.py checks that training reads these contents in
-// the same way.
+// Each case in contents.json is a change of kFile and the expected result.
+// tests/tools/coco_files_test.py reads the same cases, so that the Python code
+// for training reads COCO files in the same way.
 TEST_F(CocoFileTest, ContentsAreReadAsTrainingReadsThem) {
   std::ifstream cases("tests/testdata/coco/contents.json");
   for (const json& each : json::parse(cases)) {

@@ -11,8 +11,9 @@ namespace {
 
 constexpr int kCell = 28;
 
-// Returns the colour near a cell's corner, where there are no letters. The cell
-// is `up` cells above and `left` cells left of the lower right cell.
+// Returns the colour near a cell's corner, where there are no letters. Cells
+// are counted from the last row and the last column of the picture, from 0.
+// `up` is the number of the row, and `left` the number of the column.
 std::array<int, 3> CellColour(const Picture& picture, int up, int left) {
   const int x = picture.width - 1 - (left + 1) * kCell + 2;
   const int y = picture.height - 1 - (up + 1) * kCell + 2;
@@ -28,9 +29,9 @@ TEST(ConfusionPictureTest, ACellIsTheDarkerTheMoreOfItsRowItHas) {
   confusion.Add(3, 0, 1);
   confusion.Add(3, 3, 1);
   const Picture picture = DrawConfusion(confusion, {{0, "cup"}, {3, "chair"}});
-  // The cell of cups that were answered as cups.
+  // The cell of cups that the model classified as cups.
   EXPECT_EQ(CellColour(picture, 1, 1), kAll);
-  // The cell of cups that were answered as chairs.
+  // The cell of cups that the model classified as chairs.
   EXPECT_EQ(CellColour(picture, 1, 0), kNothing);
   EXPECT_EQ(CellColour(picture, 0, 1), CellColour(picture, 0, 0));
   EXPECT_NE(CellColour(picture, 0, 0), kAll);
@@ -42,10 +43,11 @@ TEST(ConfusionPictureTest, WhatNoColumnIsForStandsInTheLast) {
   confusion.Add(0, 0);
   confusion.Add(1, Confusion::kNone);
   const Picture picture = DrawConfusion(confusion, {});
-  // The cell of class 0, answered as class 0.
+  // The cell of pictures of class 0 that the model gave class 0.
   EXPECT_EQ(CellColour(picture, 1, 2), kAll);
   EXPECT_EQ(CellColour(picture, 1, 0), kNothing);
-  // The cell of class 1 without an answer.
+  // The cell of pictures of class 1 without an answer. It is in the column
+  // "(other)".
   EXPECT_EQ(CellColour(picture, 0, 0), kAll);
 }
 

@@ -156,8 +156,8 @@ TEST(DrawDetectionsTest, BlendsTheMaskAndOutlinesIt) {
   EXPECT_EQ(At(drawn, 90, 85), Blended(color));
   for (int x : {50, 90, 129}) EXPECT_EQ(At(drawn, x, 109), color) << x;
   for (int y : {60, 85, 109}) EXPECT_EQ(At(drawn, 129, y), color) << y;
-  // The label is above the box. The box's line may lie one pixel outside the
-  // box.
+  // The label is above the box. The line around the box may extend one pixel
+  // beyond the box.
   EXPECT_TRUE(OutsideIsUnchanged(drawn, 49, 40, 131, 111));
   EXPECT_GT(Count(drawn, 50, 40, 130, 60, IsLight), 20);
 }
@@ -175,7 +175,9 @@ TEST(DrawDetectionsTest, TheMaskNeedNotFillTheBox) {
   detection->set_png_crop(server::EncodePng(80, 50, {0, 1}, rows));
   const Picture drawn = Draw(picture, result);
   EXPECT_EQ(At(drawn, 70, 85), Blended(ClassColor(1)));
-  // This pixel is on the edge of the mask, which differs from the box's edge.
+  // The mask ends at x = 89. Its last pixels are its outline, so they have
+  // exactly the class's colour. Pixels of the box that are not in the mask are
+  // unchanged.
   EXPECT_EQ(At(drawn, 89, 85), ClassColor(1));
   EXPECT_EQ(At(drawn, 90, 85), kGrey);
   EXPECT_EQ(At(drawn, 110, 85), kGrey);
@@ -202,7 +204,7 @@ TEST(DrawDetectionsTest, TheBestIsOnTop) {
   Color both = Blended(ClassColor(1));
   for (int c = 0; c < 3; ++c) both[c] = (both[c] + ClassColor(0)[c] + 1) / 2;
   EXPECT_EQ(At(drawn, 110, 85), both);
-  // The lines of both boxes cross here.
+  // This pixel is on the lower line of both boxes. The first object is on top.
   EXPECT_EQ(At(drawn, 110, 109), ClassColor(0));
 }
 
@@ -230,8 +232,8 @@ TEST(DrawDetectionsTest, LabelsAvoidEachOther) {
   AddObject(1, 100, 100, 150, 100, &two);
   const Picture with_one = Draw(picture, one);
   const Picture with_two = Draw(picture, two);
-  // The second label must not change the pixels of the first label above its
-  // box.
+  // Both objects have the same box. The first label is above this box. The
+  // second label must not cover it.
   for (int y = 85; y < 98; ++y) {
     for (int x = 100; x < 150; ++x) {
       EXPECT_EQ(At(with_one, x, y), At(with_two, x, y)) << x << ", " << y;
@@ -332,7 +334,8 @@ TEST(DrawHeatMapTest, IsRedAndOpaqueWhereTheClassWasSeen) {
   const Color seen = At(*drawn, 150, 80);
   EXPECT_GT(seen[0], seen[1]);
   EXPECT_GT(seen[0], seen[2]);
-  // This pixel is in the label's corner.
+  // This pixel is in the label's background. The label is in the corner of the
+  // picture.
   EXPECT_EQ(At(*drawn, 1, 1), kWhite);
 }
 
@@ -432,7 +435,7 @@ TEST(DrawSegmentationTest, TheLegendOfVeryManyClassesIsCut) {
   const Picture picture = GreyPicture(300, 200);
   v1::SegmentResult result = MapOf(300, 200, "");
   std::string data;
-  // Each pixel has another class.
+  // All pixels have different classes.
   for (int i = 0; i < 300 * 200; ++i) {
     data += static_cast<char>(i);
     data += static_cast<char>(i >> 8);

@@ -53,7 +53,7 @@ TEST(ReadPictureTest, TurnsByExif) {
                          server::ExifOrientation(orientation, true)));
   }
   // Also checks that the picture is really rotated, and not only equal to the
-  // server's.
+  // picture that the server decodes.
   const absl::StatusOr<Picture> turned = ReadPicture(server::WithChunk(
       server::EncodePng(image),
       server::PngChunk("eXIf", server::ExifOrientation(6, true).substr(6))));
@@ -75,8 +75,8 @@ TEST(ReadPictureTest, SaysWhyAPictureIsRefused) {
   ExpectRefused("JPEG 16 x 16385", jpeg, "16 x 16385 pixels");
 }
 
-// The client has no limit of bytes, because a server's limit may exceed the
-// default.
+// The client does not limit the bytes of a picture. A server may be configured
+// with a higher limit than its default, and the client does not know the limit.
 TEST(ReadPictureTest, AnyNumberOfBytesIsRead) {
   const image::RgbImage image = server::Gradient(8, 8);
   const absl::StatusOr<Picture> picture = ReadPicture(

@@ -1,5 +1,5 @@
-"""Tests errors with and without the server's details, and the messages beside those of other
-packages."""
+"""Tests the errors of the package with and without the server's details. Also tests that other
+packages in the process may define protobuf messages with the same names."""
 
 import os
 import pathlib
@@ -83,7 +83,8 @@ class PoolTest(unittest.TestCase):
         pool = descriptor_pool.Default()
         for name, package in [('google/rpc/status.proto', 'google.rpc'),
                               ('sfmamba/v1/vision.proto', 'sfmamba.v1')]:
-            # This would fail if the package had registered the file with other contents.
+            # Registers a different file under the same name, as another package may do. This fails
+            # if sfmamba has registered its own file in the default pool.
             pool.AddSerializedFile(descriptor_pb2.FileDescriptorProto(
                 name=name, package=package, message_type=[{'name': 'Status'}]).SerializeToString())
         self.assertEqual(len(pool.FindMessageTypeByName('google.rpc.Status').fields), 0)

@@ -15,7 +15,7 @@ def unavailable(delay=None, **details):
 class RetryTest(unittest.TestCase):
     def setUp(self):
         self.now = 100.0
-        self.jitter = []  # The ranges that were requested.
+        self.jitter = []  # The (low, high) arguments of each call of uniform().
 
     def attempts(self, most=3, seconds=10.0, budget=None):
         def uniform(low, high):
@@ -57,8 +57,8 @@ class RetryTest(unittest.TestCase):
         attempts = self.attempts()
         self.assertEqual(attempts.delay_after(unavailable(3.0)), 3.0)
         self.assertEqual(self.jitter, [])
-        # If the delay is 0, another server may answer at once. There may be no other server, so the
-        # client waits a little.
+        # The delay 0 in a server's error means that another server may answer at once. The client
+        # still waits a little, because there may be only one server.
         self.assertEqual(attempts.delay_after(unavailable(0.0)), 0.05 * 1.2)
 
     def test_never_past_the_deadline(self):
@@ -79,7 +79,7 @@ class RetryTest(unittest.TestCase):
                             retry_exhausted=True)
         self.assertEqual([attempts.delay_after(exhausted) for _ in range(9)], [0.5 * 1.2] * 9)
         self.now += 9.5
-        # The deadline would pass during the delay.
+        # 0.5 s are left, so the deadline would pass during the delay.
         self.assertIsNone(attempts.delay_after(exhausted))
         self.now -= 9.5
         no_delay = VisionError(grpc.StatusCode.RESOURCE_EXHAUSTED, 'too large')

@@ -1,4 +1,5 @@
-"""Tests the streams of both clients with a server that answers as the test says."""
+"""Tests the streams of Client and AsyncClient with a fake server. Each test defines the server's
+answers."""
 
 import asyncio
 import concurrent.futures
@@ -15,7 +16,8 @@ PATIENCE = 30  # In seconds.
 
 
 def answer_of(request):
-    """Answers a picture with its bytes as the class. For b'bad' the answer is an error."""
+    """Returns the answer to a request. The bytes of the request's picture are the label. For the
+    bytes b'bad', the answer is an error."""
     response = _messages.StreamPredictResponse(correlation_id=request.correlation_id)
     [image] = request.classify.images
     if image.encoded == b'bad':
@@ -143,7 +145,8 @@ class Cases:
         return self.connect(self.server.address)
 
     def stream(self, client, images, most=None, **arguments):
-        """Returns the answers of a stream as words."""
+        """Returns a short text for each answer of the stream: the answer's label, the name of its
+        error code, or the name of the exception."""
         def word(pair):
             image, answer = pair
             if isinstance(answer, VisionError):
@@ -226,7 +229,7 @@ class Cases:
             first, _ = next(requests), next(requests)
             yield answer_of(first)
             yield notice()
-            for _ in requests:  # This ends when the client sends nothing more.
+            for _ in requests:  # The loop ends when the client closes its side of the stream.
                 pass
 
         client = self.serve(drains, answers_all)
@@ -263,7 +266,8 @@ class Cases:
 
         def restart():
             self.server.stop()
-            # The time is longer than all attempts to reach a server that has never answered.
+            # If a server has never answered, the client stops trying before this time is over.
+            # This server has answered, so the client must keep trying.
             time.sleep(0.5)
             self.server = StreamServer(
                 unready, answers_all, port=int(self.server.address.rpartition(':')[2]))
@@ -339,8 +343,8 @@ class SyncTest(Cases, Blocking, unittest.TestCase):
 
 
 class AsyncTest(Cases, Asyncio, unittest.TestCase):
-    # grpc.aio loses the status if the server ends the call while a picture is being written. A
-    # second call then gets it.
+    # If the server ends the call while the client writes a picture, grpc.aio loses the status. The
+    # client then makes a second call, which gets the status.
     CALLS_UNTIL_THE_STATUS = (1, 2)
 
     def test_pictures_may_come_asynchronously(self):

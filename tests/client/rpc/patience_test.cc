@@ -48,7 +48,9 @@ TEST(PatienceTest, OtherErrorsAreNotWaitedFor) {
   patience.Answered();
   EXPECT_FALSE(
       patience.DelayAfter(absl::InternalError("x"), kStart).has_value());
-  // FakeError() sets no state, so the model has failed to load.
+  // FakeError() gives no state of the model in its details. Only the state
+  // LOADING makes a retry useful. The client treats this error as if the model
+  // had failed to load.
   const absl::Status failed = FromGrpcStatus(
       FakeError(grpc::StatusCode::UNAVAILABLE, "x", "MODEL_NOT_READY"));
   EXPECT_FALSE(patience.DelayAfter(failed, kStart).has_value());

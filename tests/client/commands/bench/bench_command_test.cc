@@ -130,7 +130,9 @@ TEST_F(BenchTest, AWrittenTraceIsTheSameForTheSameSeed) {
   EXPECT_EQ(server_.call_count(), 0);
 }
 
-// A trace must cause the same requests as the flags that wrote it.
+// The first command writes a trace of the requests that its flags describe. It
+// sends nothing. The second command reads the trace and must send these
+// requests.
 TEST_F(BenchTest, AWrittenTraceIsSentWhole) {
   const std::string a = WriteFile("a.jpg", "a"), b = WriteFile("b.jpg", "b");
   const std::string path = WriteFile("whole.tsv", "");
@@ -272,7 +274,7 @@ TEST(BenchMethodTest, AsksForTheMethod) {
   EXPECT_EQ(segmented, 5);
 }
 
-// The tensor must have the size and the type of the model's input.
+// The request's tensor must have the size and the type of the model's input.
 TEST(BenchTensorTest, HasTheModelsSize) {
   for (const bool fp32 : {false, true}) {
     std::atomic<int> wrong{0};

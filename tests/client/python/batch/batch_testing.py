@@ -24,7 +24,7 @@ PATIENCE = 60 + PICTURES / 20  # In seconds.
 
 
 def details(code, reason='', delay=None, field=''):
-    """Returns a google.rpc.Status with this code and these details."""
+    """Returns a google.rpc.Status with this code and these details. `delay` is in seconds."""
     status = _messages.Status(code=code.value[0], message=f'{field}: told so' if field else 'told so')
 
     def add(detail):
@@ -42,7 +42,7 @@ def details(code, reason='', delay=None, field=''):
 
 
 def refusal(code, reason='', delay=None, field=''):
-    """Returns FakeServer's answer to a call that is refused as a whole."""
+    """Returns the answer with which FakeServer refuses a whole call."""
     status = details(code, reason, delay, field)
     return code, (('grpc-status-details-bin', status.SerializeToString()),)
 
@@ -52,8 +52,8 @@ class BatchServer(FakeServer):
 
     Attributes:
       asked: the bytes of each picture, in the order of arrival.
-      refuse: called with each ClassifyRequest. If it returns something else than None, this is the
-        answer in place of classes.
+      refuse: a function that is called with each ClassifyRequest. If it returns None, the server
+        answers with classes. Otherwise, the returned value is the answer.
       health: 1 if the server serves, 2 if it does not.
     """
 
@@ -93,7 +93,8 @@ class BatchServer(FakeServer):
 
 
 def classified(data):
-    """Returns the answer to a picture. It is an error if the bytes begin with "bad"."""
+    """Returns the answer to a picture with these bytes. The answer is an error if the bytes begin
+    with "bad"."""
     response = _messages.ClassifyResponse(model=MODEL)
     result = response.results.add()
     if data.startswith(b'bad'):
@@ -114,7 +115,9 @@ def folder(test):
 
 
 def add_pictures(root, count, bad=()):
-    """Writes the files 00000.jpg and so on, each with another text."""
+    """Writes `count` files: 00000.jpg, 00001.jpg and so on. A file contains a short text instead of
+    a picture. All texts differ. Files with a number in `bad` contain a text that begins with
+    "bad", which the server refuses."""
     root.mkdir(exist_ok=True)
     for number in range(count):
         text = f'bad {number}' if number in bad else f'picture {number}'
@@ -142,7 +145,7 @@ def run(*arguments):
 
 
 def data_files(output):
-    """Returns the bytes of each part by its file name."""
+    """Returns the bytes of each output file part-*, by file name."""
     return {path.name: path.read_bytes() for path in output.glob('part-*')}
 
 
