@@ -5,8 +5,8 @@
 
 extern "C" const char* __asan_default_options() {
   // Some tests make a thousand huge allocations that must fail. By default, the
-  // sanitizer ends the process at such an allocation. With the option
-  // allocator_may_return_null, the allocation fails.
+  // sanitizer ends the process at such an allocation. The option
+  // allocator_may_return_null makes the allocation fail instead.
   return "allocator_may_return_null=1:detect_stack_use_after_return=0";
 }
 

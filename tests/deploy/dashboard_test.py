@@ -1,4 +1,4 @@
-"""The dashboards and Grafana's provisioning, as far as can be told without it."""
+"""Tests the dashboards and the provisioning files of Grafana. Does not run Grafana."""
 
 import re
 import unittest

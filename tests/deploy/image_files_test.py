@@ -1,6 +1,7 @@
-"""What can be told of the image and of compose.yaml without an engine: the files
-themselves, and the folder that becomes the image. tests/e2e/image_test.sh builds
-and runs the image."""
+"""Tests the Dockerfile, compose.yaml, and the folder that becomes the image.
+
+Needs no container engine such as Docker. tests/e2e/image_test.sh builds and runs the image.
+"""
 
 import fnmatch
 import json
@@ -21,7 +22,7 @@ CLIENT = 'client/sfmamba'
 
 
 def instructions(text):
-    """(name, arguments) of each instruction."""
+    """Yields (name, arguments) for each instruction of a Dockerfile."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith('#')]
     for line in '\n'.join(lines).replace('\\\n', ' ').splitlines():
         name, _, arguments = line.partition(' ')
@@ -29,7 +30,7 @@ def instructions(text):
 
 
 def stages(text):
-    """name -> (base, instructions), in order."""
+    """Returns the stages of a Dockerfile in their order: {name: (base, instructions)}."""
     found = {}
     for name, arguments in instructions(text):
         if name == 'FROM':
@@ -50,27 +51,29 @@ class DockerfileTest(unittest.TestCase):
         self.stages = stages(DOCKERFILE.read_text())
 
     def whole(self, stage):
-        """The instructions of a stage and of those it stands on."""
+        """Returns the instructions of a stage. The instructions of the stages on which it is based
+        come first."""
         base, own = self.stages[stage]
         return (self.whole(base) if base in self.stages else [('FROM', base)]) + own
 
     def only(self, stage, name):
+        """Returns the arguments of the instruction `name`. There must be exactly one."""
         [arguments] = [arguments for each, arguments in self.whole(stage) if each == name]
         return arguments
 
     def test_images_hold_nothing_but_what_was_staged(self):
-        self.assertEqual(list(self.stages)[-1], 'cpu')  # The default target.
+        self.assertEqual(list(self.stages)[-1], 'cpu')  # The last stage is the default target.
         for stage in ('cpu', 'cuda'):
             self.assertEqual(self.only(stage, 'FROM'), 'scratch')
             copies = [arguments for name, arguments in self.whole(stage) if name == 'COPY']
             self.assertEqual(copies, [f'--from=build-{stage} /stage /', 'models /models'])
-            self.assertNotIn('RUN', dict(self.whole(stage)))  # There is no shell.
+            self.assertNotIn('RUN', dict(self.whole(stage)))  # The image has no shell.
 
     def test_images_run_as_nobody_and_get_signals(self):
         for stage in ('cpu', 'cuda'):
             self.assertEqual(self.only(stage, 'USER'), '65532:65532')
             self.assertEqual(self.only(stage, 'STOPSIGNAL'), 'SIGTERM')
-            for name in ('ENTRYPOINT', 'CMD'):  # The exec form.
+            for name in ('ENTRYPOINT', 'CMD'):  # Their exec form is a JSON list.
                 self.assertIsInstance(json.loads(self.only(stage, name)), list)
             self.assertIn('org.opencontainers.image.revision', self.only(stage, 'LABEL'))
 
@@ -122,9 +125,10 @@ class DockerfileTest(unittest.TestCase):
         command = json.loads(check[check.index('CMD ') + 4:])
         self.assertEqual(command[0], '/usr/bin/sfmamba')
         [server] = [part for part in command if part.startswith('--server=')]
-        _, grpc_port, _ = self.only('cpu', 'EXPOSE').split()  # HTTP, gRPC, metrics.
+        _, grpc_port, _ = self.only('cpu', 'EXPOSE').split()  # HTTP, gRPC and metrics.
         self.assertEqual(server, f'--server=127.0.0.1:{grpc_port}')
-        # Port 1 answers nobody: 1 is an answer of the network, 2 would be a usage error.
+        # Nothing listens on port 1, so the client must exit with 1 (failed call). It would exit
+        # with 2 if it did not accept its arguments.
         done = subprocess.run([CLIENT, *command[1:], '--server=127.0.0.1:1'],
                               capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 1, done.stderr)
@@ -149,9 +153,11 @@ class StageTest(unittest.TestCase):
                 self.assertGreater(len(paths), 20)
                 elsewhere = [path for path in paths if not path.startswith(folder)]
                 self.assertEqual(elsewhere, [])
+            # Without OMP_WAIT_POLICY, the server would set a variable and execute /proc/self/exe
+            # again. In this test, /proc/self/exe is the loader and not the server.
             told = subprocess.run([*loader, f'{folder}/usr/bin/sfmamba_server', '--help'],
                                   capture_output=True, text=True, timeout=60,
-                                  env={'OMP_WAIT_POLICY': 'passive'})  # No second start.
+                                  env={'OMP_WAIT_POLICY': 'passive'})
             self.assertIn('--model_repository', told.stdout)
             contents = pathlib.Path(folder, 'usr/share/sfmamba/contents.tsv').read_text()
             for place in ('tmp', 'var/cache/sfmamba'):  # The user of the image may write there.
@@ -203,13 +209,15 @@ class ComposeTest(unittest.TestCase):
                              target.split(':'))
             self.assertTrue(service['read_only'])
             self.assertEqual(service['cap_drop'], ['ALL'])
-            # drain_delay and drain_timeout, by default, and three seconds more.
+            # The default drain_delay is 5 s and the default drain_timeout is 25 s. After them, the
+            # server must have more than 3 s to exit.
             self.assertGreater(seconds(service['stop_grace_period']), 5 + 25 + 3)
 
     def test_the_gpu_profile_does_not_serve_on_the_cpu(self):
         self.assertIn('--device=cuda', self.services['server-gpu']['command'])
         self.assertNotIn('--device=cuda', self.services['server-cpu']['command'])
-        # A command stands in place of the image's.
+        # The command in compose.yaml replaces CMD of the image. It must therefore repeat the
+        # argument of CMD.
         [command] = re.findall(r'^CMD \["(--model_repository.*)"\]$', DOCKERFILE.read_text(), re.M)
         for server in ('server-cpu', 'server-gpu'):
             self.assertIn(command, self.services[server]['command'])
@@ -223,7 +231,8 @@ class ComposeTest(unittest.TestCase):
         command = ' '.join(self.services['server-gpu']['command'])
         mounts = dict(volume.split(':')[:2] for volume in self.services['server-gpu']['volumes'])
         self.assertIn(f'--fold_table={mounts["measured"]}/', command)
-        # A new volume has the mode of what the image has in its place.
+        # The engine gives a new volume the permissions of the image's folder at the mount point.
+        # stage.sh must therefore create this folder.
         self.assertIn(mounts['measured'].lstrip('/'), pathlib.Path('deploy/stage.sh').read_text())
         self.assertIn('measured', self.compose['volumes'])
 
@@ -251,7 +260,7 @@ class ComposeTest(unittest.TestCase):
         for name, service in self.services.items():
             for volume in service['volumes']:
                 source, _, *options = volume.split(':')
-                if source.startswith('.') and source != '../models':  # Not a test's data.
+                if source.startswith('.') and source != '../models':  # The test has no ../models.
                     self.assertTrue((COMPOSE.parent / source).exists(), source)
                 if source.startswith('.'):
                     self.assertEqual(options, ['ro'], f'{name}: {volume}')

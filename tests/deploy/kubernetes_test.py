@@ -1,5 +1,5 @@
-"""The manifests of Kubernetes and KServe against schemas, and against each other and
-the server."""
+"""Tests that the manifests of Kubernetes and KServe are valid for the schemas. Also tests that the
+manifests agree with each other and with the server."""
 
 import json
 import pathlib
@@ -27,6 +27,7 @@ CUSTOM = yaml.safe_load(pathlib.Path('tests/deploy/custom_resources.yaml').read_
 
 
 def with_components(*names):
+    """Returns the resources of the base with these components."""
     resources = render(FOLDER / 'base')
     for name in names:
         resources = render(FOLDER / 'components' / name, resources)
@@ -34,7 +35,8 @@ def with_components(*names):
 
 
 def renderings():
-    """Every overlay, and the base with each component, by name."""
+    """Yields (name, resources) for each overlay, for the base with each component, and for the
+    files of KServe."""
     for path in sorted((FOLDER / 'overlays').iterdir()):
         yield path.name, render(path)
     for name in COMPONENTS:
@@ -43,6 +45,7 @@ def renderings():
 
 
 def named(resources, kind):
+    """Returns the resource of this kind. There must be exactly one."""
     [found] = [resource for resource in resources if resource['kind'] == kind]
     return found
 
@@ -57,7 +60,8 @@ def _definition_name(definitions, resource):
 
 
 class Definitions(jsonschema.RefResolver):
-    """Finds a definition by its name: the general way walks the whole schema."""
+    """Finds a definition directly by its name. The base class would search the whole schema, which
+    is slow."""
 
     def __init__(self, definitions):
         super().__init__('', {})
@@ -68,7 +72,8 @@ class Definitions(jsonschema.RefResolver):
 
 
 def _with_references(schema):
-    """The schema with its "kubernetes" marks as references."""
+    """Returns the schema with references to definitions of Kubernetes. custom_resources.yaml writes
+    {kubernetes: NAME} for such a reference."""
     if isinstance(schema, list):
         return [_with_references(part) for part in schema]
     if not isinstance(schema, dict):
@@ -79,7 +84,8 @@ def _with_references(schema):
 
 
 def validate(resource, version):
-    """Raises if the resource is not one of this version of Kubernetes."""
+    """Raises ValidationError if the resource is not valid in this version of Kubernetes. The
+    schemas of custom resources, for example KEDA's, are in custom_resources.yaml."""
     definitions = DEFINITIONS[version]
     name = _definition_name(definitions, resource)
     if name:
@@ -133,17 +139,20 @@ class SchemaTest(unittest.TestCase):
     @unittest.skipUnless(shutil.which('kubectl'), 'there is no kubectl here')
     def test_kubectl_renders_the_same(self):
         for overlay in sorted((FOLDER / 'overlays').iterdir()):
-            # Links, as test runners make them, would lead kustomize out of its folder.
+            # Bazel provides the files as symbolic links to another folder. kustomize reads no files
+            # outside its folder, so the test copies them.
             with tempfile.TemporaryDirectory() as place:
                 copied = shutil.copytree(FOLDER, pathlib.Path(place) / 'copy')
                 done = subprocess.run(
                     ['kubectl', 'kustomize', copied / 'overlays' / overlay.name],
                     capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(done.stderr, '')  # Such as of deprecated fields.
+            self.assertEqual(done.stderr, '')  # No warnings, for example of deprecated fields.
+            # kustomize adds a hash to the name of the ConfigMap. The name is in the ConfigMap
+            # itself and in the pod's volume.
             text, count = re.subn(r'name: sfmamba-[a-z0-9]{10}$', 'name: sfmamba', done.stdout,
                                   flags=re.M)
-            self.assertEqual(count, 2)  # The ConfigMap and its volume.
+            self.assertEqual(count, 2)
 
             def key(resource):
                 return resource['kind'], resource['metadata']['name']
@@ -152,7 +161,7 @@ class SchemaTest(unittest.TestCase):
 
 
 class AgreementTest(unittest.TestCase):
-    """What one file says and another relies on."""
+    """Tests that files agree on values, for example names, ports and times."""
 
     def setUp(self):
         self.resources = with_components(*COMPONENTS)
@@ -181,7 +190,8 @@ class AgreementTest(unittest.TestCase):
         for where, query in asked.items():
             with self.subTest(autoscaler=where):
                 self.assertRegex(query, r'^(avg\()?max by \(instance\)')
-                # The HPA itself averages what its pods' queries give.
+                # The HPA itself computes the average over the pods. The queries of the other
+                # autoscalers must compute it, so they begin with avg.
                 self.assertEqual(query.startswith('avg'), not where.startswith('HPA'))
         for scaler in ('HPA', 'KEDA'):
             self.assertEqual(
@@ -221,7 +231,7 @@ class AgreementTest(unittest.TestCase):
                              container['resources']['limits']['memory'])
 
     def test_operators_alone_change_models(self):
-        """No route of the gateway leads to a method that changes what is served."""
+        """Checks that no route of the gateway leads to a method that changes models or settings."""
         resources = with_components('gateway')
         methods, paths = [], []
         for resource in resources:
@@ -288,7 +298,8 @@ class AgreementTest(unittest.TestCase):
                   for name in ('http', 'metrics', 'health')]
         self.assertEqual([port, *others],
                          [entry['containerPort'] for entry in self.container['ports']])
-        # Strangers cannot reach the port of the probes.
+        # The probes of kubelet use the health port. Other pods cannot reach this port, because the
+        # NetworkPolicy does not allow it.
         for probe in ('startupProbe', 'readinessProbe', 'livenessProbe'):
             self.assertEqual(self.container[probe]['grpc']['port'], others[-1])
 
@@ -297,7 +308,7 @@ class AgreementTest(unittest.TestCase):
         drains = sum(int(seconds) for seconds in
                      re.findall(r'^drain_\w+ \{ seconds: (\d+) \}', config, re.M))
         self.assertEqual(drains, 40)
-        # And three seconds at the end.
+        # The server must have more than 3 s to exit after it has drained.
         self.assertGreater(self.pod['spec']['terminationGracePeriodSeconds'], drains + 3)
 
     def test_mounts_have_volumes(self):
@@ -325,11 +336,11 @@ class AgreementTest(unittest.TestCase):
             [container] = yaml.safe_load(path.read_text())['spec']['containers']
             all_arguments.append([argument.replace('{{.Name}}', service['metadata']['name'])
                                   for argument in container['args']])
-            # Where KServe puts what storageUri names.
+            # KServe downloads the model that storageUri names into this folder.
             self.assertIn('--model=mambavision-t=/mnt/models', all_arguments[-1])
         self.assertEqual(len(all_arguments), 3)
         for arguments in all_arguments:
-            # As kubelet expands them.
+            # kubelet replaces $(CPUS) in the same way.
             arguments = [argument.replace('$(CPUS)', '2') for argument in arguments]
             done = subprocess.run(['server/sfmamba_server', '--host=0.0.0.0', *arguments,
                                    '--validate_config'], capture_output=True, text=True, timeout=60)

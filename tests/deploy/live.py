@@ -1,7 +1,8 @@
-"""A real server under load, a real Prometheus that scrapes it, and a stand-in of
-Alertmanager, which it tells what fires.
+"""Runs a real server under load, a real Prometheus and a fake Alertmanager. Prometheus scrapes the
+server and sends the alerts that fire to the Alertmanager.
 
-Usage of the file itself, to look at the pages: live.py SERVER CLIENT SECONDS
+As a program, it prints the address of Prometheus and runs for some seconds, so that a person can
+look at the pages: live.py SERVER CLIENT SECONDS
 """
 
 import contextlib
@@ -20,14 +21,15 @@ import urllib.request
 
 import yaml
 
-START_LIMIT = 30  # Seconds until a process must listen.
+START_LIMIT = 30  # The seconds in which a process must start.
 
 _BACKBONE = """num_classes: 5
 backbone { variant: 'custom' dim: 16 in_dim: 8 depths: [1, 1, 2, 2]
            num_heads: [1, 1, 2, 4] windows: [4, 2] }
 """
-# "narrow" has room for two images. "seldom" is asked so seldom that its times are never known: some
-# of its deadlines are missed in place of being refused.
+# The queue of "narrow" has room for only two images, so the server refuses some of its requests.
+# "seldom" gets so few requests that the server cannot estimate how long they take. The server
+# therefore does not refuse them, and some of them miss their deadlines.
 MODELS = {
     'namer': 'input { size: 64 }',
     'finder': """task: DETECTION detector { channels: 16 fc_width: 32 }
@@ -42,7 +44,8 @@ MODELS = {
 
 
 class Process:
-    """A child process whose output lines can be waited for; killed at the end."""
+    """Runs a command in a child process, until close() kills it. wait_for() waits for a line of the
+    process's output."""
 
     def __init__(self, *command):
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE,
@@ -58,12 +61,13 @@ class Process:
                 self._lines.append(line)
                 self._changed.notify_all()
         with self._changed:
-            self._lines.append(None)  # The end.
+            self._lines.append(None)  # The end of the output.
             self._changed.notify_all()
 
     def wait_for(self, text):
-        """The first line with the text; raises if the process ends without or
-        START_LIMIT passes."""
+        """Waits for a line of the output that contains the text, and returns the first such line.
+        Raises RuntimeError if there is no such line before the output ends, or within START_LIMIT
+        seconds."""
         def found():
             return next((line for line in self._lines if line is None or text in line), '')
         with self._changed:
@@ -80,7 +84,8 @@ class Process:
 
 
 class Manager:
-    """Takes alerts as Alertmanager does, on a thread of its own until close()."""
+    """A fake Alertmanager. It stores the alerts that Prometheus sends. It runs in its own thread
+    until close()."""
 
     def __init__(self):
         self.alerts = []
@@ -116,7 +121,7 @@ def _get(url):
 
 
 class Live:
-    """The server, Prometheus, Alertmanager and the load, until close()."""
+    """Runs the server, Prometheus, the fake Alertmanager and the load until close()."""
 
     def __init__(self, server, client):
         with contextlib.ExitStack() as stack:
@@ -163,8 +168,9 @@ class Live:
         self._cleanup.close()
 
     def _configure(self, folder):
-        """The shipped configuration, with this server, this Alertmanager and short
-        intervals; alerts fire at once."""
+        """Writes a changed copy of the configuration in deploy/prometheus, and returns its path.
+        The copy names this server and this Alertmanager. It has short intervals, and alerts fire
+        without a delay."""
         shipped = pathlib.Path('deploy/prometheus/prometheus.yml')
         config = yaml.safe_load(shipped.read_text())
         config['global'] = {'scrape_interval': '500ms', 'scrape_timeout': '500ms',
@@ -182,7 +188,8 @@ class Live:
         return path
 
     def _load(self):
-        """Pictures for each model, and what goes wrong, again and again."""
+        """Sends requests in a loop until close(): pictures for each model, and requests that
+        fail."""
         pictures = sorted(str(path) for path in pathlib.Path('client/samples').glob('*.jpg'))
         brief = ['--warmup=0s', '--concurrency=4', '--requests=12']
         rounds = [
@@ -195,8 +202,9 @@ class Live:
         def detect(deadline):
             return ['detect', '--model=seldom', f'--deadline={deadline}ms', pictures[0]]
 
-        # Some deadlines are long enough to decode and too short to detect: each
-        # millisecond is tried before the server knows how long either takes.
+        # Some deadlines are long enough to decode the picture but too short to detect objects. The
+        # test does not know them, so it tries each deadline from 2 to 24 ms. It does this first,
+        # because the server does not yet know the times of both steps and refuses nothing.
         first = [detect(deadline) for deadline in range(2, 25)]
         rounds = [arguments for deadline in (6, 9, 12, 16, 24)
                   for arguments in (detect(deadline), *rounds)]
@@ -208,20 +216,21 @@ class Live:
                            check=False)
 
     def exposition(self):
-        """The server's own /metrics."""
+        """Returns the text of the server's /metrics."""
         return _get(f'http://{self.metrics_address}/metrics')
 
     def ask(self, path, **parameters):
-        """The data of an answer of Prometheus' API; raises on its errors."""
+        """Calls Prometheus' API and returns the data of the answer. Raises an exception if the
+        answer is an error."""
         pairs = urllib.parse.urlencode(parameters)
         return json.loads(_get(f'{self.prometheus}/api/v1/{path}?{pairs}'))['data']
 
     def told(self):
-        """What Alertmanager was told, one alert after another."""
+        """Returns the alerts that Prometheus has sent, in the order of arrival."""
         return list(self._manager.alerts)
 
     def numbers(self, query):
-        """The values of an instant query that are numbers."""
+        """Runs an instant query. Returns its values as texts, without NaN."""
         values = [sample['value'][1] for sample in self.ask('query', query=query)['result']]
         return [value for value in values if value != 'NaN']
 

@@ -1,6 +1,7 @@
-"""The PromQL that deploy/ ships: dashboards, rules and autoscalers.
+"""Reads the PromQL queries in deploy/: the queries of dashboards, rules and autoscalers.
 
-A query is a pair of where it stands, in words, and its text.
+Most functions yield pairs (where, query). `where` describes the place of the query, for example
+"sfmamba.json: Requests A" or "KEDA 0.5". `query` is the PromQL text.
 """
 
 import json
@@ -11,8 +12,8 @@ import yaml
 
 DEPLOY = pathlib.Path('deploy')
 
-# Those of what the test's server does not do: speak TLS, ask for tokens, send traces, and load
-# versions after its start.
+# The metrics of features that the test's server does not use. It does not use TLS, tokens or
+# traces, and loads no versions after its start.
 NOT_HERE = {
     'sfmamba_model_reloads_total',
     'sfmamba_security_reloads_total',
@@ -23,10 +24,12 @@ NOT_HERE = {
     'sfmamba_unauthorized_total',
 }
 
-# Their series exist once something has failed that does not fail here.
+# The queries of these alerts have no data unless a failure has occurred that no test here causes,
+# for example an error of the GPU.
 RARE_ALERTS = {'SfmambaDeviceFails'}
 
-# What Grafana would put for its variables, of a short window.
+# Grafana replaces variables in queries. These are the values for the tests. The window for rates is
+# short, because the tests are short.
 VARIABLES = {
     '$__rate_interval': '5s',
     '$job': 'sfmamba',
@@ -36,20 +39,21 @@ VARIABLES = {
 
 
 def dashboards():
-    """Each dashboard by its file's name."""
+    """Returns the dashboards by the names of their files."""
     return {path.name: json.loads(path.read_text())
             for path in sorted((DEPLOY / 'grafana/dashboards').glob('*.json'))}
 
 
 def fill(query):
-    """The query with Grafana's variables replaced."""
+    """Returns the query with the values of Grafana's variables."""
     for name, value in VARIABLES.items():
         query = query.replace(name, value)
     return query
 
 
 def dashboard_queries():
-    """Of every panel; annotations are empty while no alert fires."""
+    """Yields (where, query) for the queries of every panel. Skips the queries of annotations,
+    because they have no data while no alert fires."""
     for name, dashboard in dashboards().items():
         for panel in dashboard['panels']:
             for target in panel.get('targets', []):
@@ -58,7 +62,8 @@ def dashboard_queries():
 
 
 def variable_queries():
-    """(where, label, selector) of each label_values(selector, label)."""
+    """Yields (where, label, selector) for each variable of the dashboards that is defined by
+    label_values(selector, label)."""
     for name, dashboard in dashboards().items():
         for variable in dashboard['templating']['list']:
             if variable['type'] == 'query':
@@ -68,7 +73,7 @@ def variable_queries():
 
 
 def rules():
-    """Each rule as its file has it."""
+    """Yields the rules of all files in deploy/prometheus/rules."""
     for path in sorted((DEPLOY / 'prometheus/rules').glob('*.yml')):
         for group in yaml.safe_load(path.read_text())['groups']:
             yield from group['rules']
@@ -80,21 +85,22 @@ def rule_queries():
 
 
 def quiet(query):
-    """The query with comparisons that answer 0 or 1, so that it has data even
-    while its condition does not hold."""
+    """Returns the query with `bool` after each comparison. Such a comparison gives 0 or 1. The
+    query then has data even if its condition is false."""
     return re.sub(r'(==|!=|<=|>=|<|>)(?=\s)', r'\1 bool', query)
 
 
 def metrics(query):
-    """The names of the server's own metrics in the query, less the suffixes of
-    histograms' series."""
+    """Returns the names of the server's metrics in the query. The suffixes _bucket, _sum and _count
+    of histograms are removed."""
     names = re.findall(r'(?<![\w:])(?:sfmamba|process)_[a-z0-9_]+(?![\w:])',
                        re.sub(r'"[^"]*"', '', query))
     return {re.sub(r'_(bucket|sum|count)$', '', name) for name in names}
 
 
 def autoscaler_queries():
-    """What the HPA's metric is computed by, KEDA's query and KServe's."""
+    """Yields (where, query) for the queries that compute the HPA's metrics, for KEDA's queries and
+    for KServe's query."""
     kubernetes = DEPLOY / 'kubernetes/components'
     hpa = yaml.safe_load((kubernetes / 'hpa/hpa.yaml').read_text())
     adapter = yaml.safe_load((kubernetes / 'hpa/adapter-values.yaml').read_text())
@@ -104,7 +110,8 @@ def autoscaler_queries():
         name = metric['pods']['metric']['name']
         [rule] = [rule for rule in adapter['rules']['custom']
                   if rule['seriesQuery'].split('{')[0] == name]
-        # Outside of a cluster there is no pod to group by.
+        # The adapter replaces <<...>>. The query groups by instance, because there are no pods
+        # outside a cluster.
         yield f'HPA {name}', (rule['metricsQuery'].replace('<<.Series>>', name)
                               .replace('<<.LabelMatchers>>', '')
                               .replace('<<.GroupBy>>', 'instance'))
@@ -113,6 +120,6 @@ def autoscaler_queries():
         yield f'KEDA {trigger["metadata"]["threshold"]}', trigger['metadata']['query']
     service = yaml.safe_load((DEPLOY / 'kserve/inference-service.yaml').read_text())
     for metric in service['spec']['predictor']['autoScaling']['metrics']:
-        # The test's server has a model of another name.
+        # KServe's query names its own model. The test's server has the model "namer".
         query = metric['external']['metric']['query']
         yield 'KServe', query.replace(f'"{service["metadata"]["name"]}"', '"namer"')

@@ -1,4 +1,5 @@
-"""Prometheus' and Alertmanager's own tools on our configuration and rules, and their unit tests."""
+"""Checks the configuration of Prometheus and Alertmanager and the rules with the tools promtool and
+amtool. Also runs the unit tests of the rules."""
 
 import pathlib
 import re
@@ -15,7 +16,7 @@ def promtool(*arguments):
 
 
 def receivers(**labels):
-    """Who is told of an alert with these labels."""
+    """Returns the names of the receivers to which Alertmanager sends an alert with these labels."""
     done = subprocess.run(['amtool', 'config', 'routes', 'test', f'--config.file={ALERTMANAGER}',
                            *(f'{name}={value}' for name, value in labels.items())],
                           capture_output=True, text=True, timeout=60)

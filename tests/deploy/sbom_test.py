@@ -1,4 +1,5 @@
-"""The list of what the image holds, of a folder that deploy/stage.sh made."""
+"""Tests the SBOM, which is the list of the image's files and packages. deploy/sbom.py makes it for
+a folder that deploy/stage.sh has made."""
 
 import copy
 import hashlib
@@ -52,7 +53,7 @@ class SbomTest(unittest.TestCase):
                    '--version=1.2.3', '--revision=abc', **environment)
 
     def files(self):
-        """place -> entry."""
+        """Returns the SBOM's entries of files, by the path in the image."""
         return {file['fileName'].removeprefix('./'): file for file in self.document['files']}
 
     def packages(self):
@@ -87,7 +88,7 @@ class SbomTest(unittest.TestCase):
         self.assertEqual(joined['CONTAINS'], {file['SPDXID'] for file in self.document['files']})
         others = {package['SPDXID'] for package in self.document['packages']} - {image}
         self.assertEqual(joined['DEPENDS_ON'], others)
-        self.assertEqual(joined['OTHER'], others)  # Each has a file here.
+        self.assertEqual(joined['OTHER'], others)  # A file of each package is in the image.
 
     def test_every_file_is_listed_with_its_checksums(self):
         staged = {str(path.relative_to(self.folder)): path
@@ -120,7 +121,7 @@ class SbomTest(unittest.TestCase):
         for key in ('Debian', 'PyPI'):
             self.assertTrue([package for package in packages.values()
                              if package['SPDXID'].startswith(f'SPDXRef-{key}-')])
-        # Every library is of a package.
+        # Every library belongs to a package, and no other file does.
         self.assertEqual(self.made.stderr, '')
         of_a_package = {relation['spdxElementId'] for relation in self.document['relationships']
                         if relation['relationshipType'] == 'OTHER'}
@@ -149,7 +150,7 @@ class SbomTest(unittest.TestCase):
                 done = run('deploy/sbom.py', empty, f'--add={given}')
                 self.assertEqual(done.returncode, 1, given)
                 self.assertIn(f'--add={given}: expected PLACE=FOLDER', done.stderr)
-            # A library that nobody knows is listed, and said to be unknown.
+            # sbom.py must list a library of an unknown package and print a warning.
             libraries = pathlib.Path(empty, 'usr/lib/x86_64-linux-gnu')
             libraries.mkdir(parents=True)
             (libraries / 'libstrange.so').write_text('')

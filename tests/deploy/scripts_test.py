@@ -1,4 +1,5 @@
-"""The scripts refuse what they do not know before they do anything."""
+"""Tests that deploy/run.sh and deploy/setup.sh refuse unknown arguments, and that they print their
+help."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
-"""Links in Markdown files and citations in comments lead somewhere; tables are whole, and programs
-that commands name can be run."""
+"""Checks that the targets of links in Markdown files and of citations in comments exist. Also
+checks that no table is cut in two, and that the programs in commands can be run."""
 
 import os
 import pathlib
@@ -7,30 +7,37 @@ import re
 import tempfile
 import unittest
 
-# In Bazel's folder of a test's files this one is a link into the repository.
+# Bazel runs the test in a folder of symbolic links. The link to this file leads into the
+# repository.
 REPOSITORY = pathlib.Path(os.path.realpath(__file__)).parents[2]
-# What is built or fetched; hidden folders are left out, too.
+# Folders with these names are not searched, because their files are built or fetched. Hidden
+# folders are not searched either.
 LEFT_OUT = re.compile(r'bazel-.*|out|__pycache__|\..+')
 SOURCES = {'.bzl', '.cc', '.cu', '.h', '.proto', '.py', '.sh'}
 
 FENCED = re.compile(r'^ *(```|~~~).*?^ *\1', re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r'(`+).+?\1')
-# [text](target "title") with or without a picture as text, [name]: target, <img src="target">.
+# Matches a link and finds its target. There are three forms: [text](target "title"), [name]: target
+# and <img src="target">. The text of the first form may be a picture.
 LINK = re.compile(r'\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]]+\]:\s*(\S+)|<img[^>]*\ssrc="([^"]+)"',
                   re.MULTILINE)
 ELSEWHERE = re.compile(r'[a-z][a-z0-9+.-]*:|//', re.IGNORECASE)
 HEADING = re.compile(r'^#{1,6}\s+(.+?)\s*#*\s*$', re.MULTILINE)
-# docs/heads.md, "Box coder": in a comment, whose lines may begin with // or #.
+# Matches a citation in a comment, for example: docs/heads.md, "Box coder". It finds the page and,
+# if one is named, the section. A citation may continue in the next line. COMMENT_BREAK matches the
+# break between such lines, with the // or # of the second line.
 CITATION = re.compile(r'\bdocs/(\w+\.md)(?:,\s+"([^"]+)")?')
 COMMENT_BREAK = re.compile(r'\s*\n\s*(?://|#)\s*')
-# A line of code that begins with a program, which stands in the repository or beside the page.
+# Matches a line of code that begins with the path of a program, and finds the path. The path is
+# relative to the repository or to the page's folder.
 PROGRAM = re.compile(r'^(?: {4}|\$ )?((?:[\w.-]+/)+[\w-]+\.(?:py|sh))(?= |$)', re.MULTILINE)
-# A row that begins a table is followed by a line of dashes.
+# The first row of a table is its head, and a line of dashes must follow it. Matches a first row
+# without this line, and finds the row.
 HEADLESS = re.compile(r'(?:\A|\n[^|\n]*\n)(\|.*)\n(?!\|[ :-]*-[ :|-]*\n)')
 
 
 def files(root):
-    """All files of the repository at `root`."""
+    """Yields the files of the repository at `root`, except in the folders of LEFT_OUT."""
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if not LEFT_OUT.fullmatch(name)]
         for name in names:
@@ -38,7 +45,7 @@ def files(root):
 
 
 def headings(text):
-    """The headings of a page, and the anchors that GitHub gives them."""
+    """Returns the headings of a page, and the anchors that GitHub gives them."""
     titles, anchors = [], set()
     for title in HEADING.findall(FENCED.sub('', text)):
         title = re.sub(r'\[([^\]]*)\]\([^)]*\)|[`*]', r'\1', title)
@@ -53,7 +60,7 @@ def headings(text):
 
 
 def broken_links(page):
-    """Each link of a Markdown file that leads nowhere, and why."""
+    """Yields a text for each link of a Markdown file whose target does not exist."""
     text = INLINE.sub('', FENCED.sub('', page.read_text(encoding='utf-8')))
     for groups in LINK.findall(text):
         target = next(filter(None, groups))
@@ -68,19 +75,21 @@ def broken_links(page):
 
 
 def idle_programs(page, repository):
-    """Each program that a command of a Markdown file names, and that cannot be run."""
+    """Yields a text for each program in a command of a Markdown file that cannot be run."""
     for program in PROGRAM.findall(page.read_text(encoding='utf-8')):
         if not any(os.access(folder / program, os.X_OK) for folder in (repository, page.parent)):
             yield f'{program}: it cannot be run'
 
 
 def headless_rows(page):
-    """Each row of a Markdown file that a line without cells has cut off from its table's head."""
+    """Returns the table rows of a Markdown file that are separated from the head of their table.
+    For example, an empty line within a table separates the rows after it."""
     return HEADLESS.findall(FENCED.sub('', page.read_text(encoding='utf-8')))
 
 
 def broken_citations(source, docs):
-    """Each page of the folder `docs`, or section of it, that a source cites in vain."""
+    """Yields a text for each citation in a source file whose page or section does not exist. `docs`
+    is the folder of the pages."""
     text = COMMENT_BREAK.sub(' ', source.read_text(encoding='utf-8'))
     for name, section in CITATION.findall(text):
         page = docs / name

@@ -1,7 +1,7 @@
-// Runs the default models in the real server on held-out pictures, so that a
-// change that makes the models worse is noticed. The scripts make_held_out.py
-// and make_held_out_photographs.py in models/recipe made these pictures. The
-// model cards state the expected figures.
+// Runs the default models in the real server on held-out pictures, which were
+// not used for training. A change that makes the results worse fails these
+// tests. The scripts make_held_out.py and make_held_out_photographs.py in
+// models/recipe made the pictures. The model cards state the expected figures.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -27,13 +27,13 @@ constexpr char kSets[] = "tests/e2e/testdata/held_out";
 // The tolerance of an accuracy, about four of 192 pictures. CPUs with other
 // instruction sets round differently.
 constexpr double kMargin = 0.02;
-// The tolerance of an accuracy in a reduced precision. The tests allow a
-// difference of one picture or object if that is more.
+// The tolerance of an accuracy in a reduced precision. If one picture or object
+// makes a greater difference, the tests allow this difference.
 constexpr double kMarginOfReduced = 0.003;
 constexpr int kObjects = 165;  // The number of objects in all scenes.
 
-// Returns the number after "<name>": in a line of JSON. Fails the test if there
-// is none.
+// Returns the value of the member `name` in a line of JSON. If there is no such
+// member, or if its value is not a number, fails the test.
 double Member(const std::string& json, const std::string& name) {
   const std::string key = absl::StrCat("\"", name, "\": ");
   const size_t at = json.find(key);
@@ -122,7 +122,8 @@ class Models {
   std::unique_ptr<ServerProcess> server_;
 };
 
-// Returns the rest of the scorer's output from the figures for masks on.
+// Returns the end of the scorer's output, which contains the figures for masks.
+// The figures for boxes come before it.
 std::string OfMasks(const std::string& score) {
   const size_t mask = score.find("\"mask\"");
   EXPECT_NE(mask, std::string::npos) << score;

@@ -34,7 +34,8 @@ class AccessTest(ConsoleCase):
         for method, parameters in self.page.events:
             if method == 'Network.requestWillBeSent':
                 self.assertNotIn(TOKEN, parameters['request']['url'])
-        # The browser logs responses with 401.
+        # The browser logs an error for each response with the status 401. These tests cause such
+        # responses, so the errors are removed before the base class checks the log.
         self.page.events[:] = [
             (method, parameters) for method, parameters in self.page.events
             if method != 'Log.entryAdded' or parameters['entry']['source'] != 'network']

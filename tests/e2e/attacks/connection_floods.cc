@@ -1,12 +1,11 @@
-// Floods of connections and streams, each for half a minute. Run them by hand:
+// Floods the server with connections and streams. Run these tests by hand:
 //
 //   bazel run //tests/e2e/attacks:connection_floods
 //
-// Each test repeats its flood four times. Each flood prints the server's memory
-// before and after, and the results of a polite caller. The third and the
-// fourth flood must reuse the memory that the first two left. The floods need
-// 11,000 file descriptors.
-// rounds must suffice for the other rounds. The floods need 11,000 descriptors.
+// Each test runs its flood four times, and each flood takes half a minute.
+// After each flood, the test prints the server's memory and the results of a
+// polite caller (class Victim). The third and the fourth flood must reuse the
+// memory that the first two left. The tests need 11,000 file descriptors.
 
 #include <algorithm>
 #include <chrono>
@@ -31,7 +30,7 @@ namespace {
 
 constexpr absl::Duration kFlood = absl::Seconds(30);
 constexpr int64_t kMiB = 1 << 20;
-// The server's memory may exceed its budget by at most a tenth.
+// The server's memory may exceed its budget of 1536 MiB by at most a tenth.
 constexpr int64_t kMostMemory = 1536 * kMiB * 11 / 10;
 constexpr char kClassify[] = "/sfmamba.v1.VisionService/Classify";
 
@@ -88,8 +87,8 @@ class ConnectionFloods : public testing::Test {
     EXPECT_LT(FloodOnce(begin, step), second + 50 * kMiB);
   }
 
-  // Opens connections with `begin` and calls `step` on them until the flood
-  // ends. Returns the server's memory at the end, in bytes.
+  // Opens connections with `begin` and calls `step` on them repeatedly for the
+  // time kFlood. Returns the server's memory at the end, in bytes.
   int64_t FloodOnce(const std::function<Connections()>& begin,
                     const std::function<void(Connections&)>& step) {
     const int64_t before = server_.resident_bytes();
@@ -143,7 +142,8 @@ TEST_F(ConnectionFloods, ThreeHundredDrippingStreams) {
       });
 }
 
-// Each connection sends requests repeatedly, but accepts no byte of an answer.
+// Each connection sends requests repeatedly. Its flow-control window is zero,
+// so the server cannot send the bytes of an answer.
 TEST_F(ConnectionFloods, ReadersWithAWindowOfZero) {
   const std::string message = ClassifyMessage();
   uint32_t stream = 1;
