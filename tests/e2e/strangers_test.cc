@@ -27,7 +27,8 @@ namespace sfmamba {
 namespace {
 
 constexpr char kFolder[] = "tests/testdata/strangers/";
-// The tolerance for logits if a decoder rounds differently.
+// The tolerance for logits. The server's picture decoder may round differently
+// from the decoders that made expect.tsv.
 constexpr float kClose = 0.01;
 
 struct Stranger {

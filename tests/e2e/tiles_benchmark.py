@@ -8,11 +8,11 @@ First prints the time of each way to detect in tiles:
   engine   one request of 24 pictures of the input's size, which shows the network's own time
   by one   a client that decodes the picture, cuts it, and sends one tile after another
   at once  the same client with all tiles in flight
-Then prints the time of each way to classify the crops of eight detections:
-  one call  one request with crops
-  pixels    a second request with the crops' pixels
-  JPEGs     a second request with the crops as files
-  parts     a second request with the picture and the rectangle of each crop
+Then prints the time of each way to detect eight objects and classify their crops:
+  one call  one Detect request, for which the server also classifies the crops
+  pixels    a Detect request, then a Classify request with the pixels of the crops
+  JPEGs     a Detect request, then a Classify request with the crops as JPEG files
+  parts     a Detect request, then a Classify request with the picture and a rectangle for each crop
 Finally prints the latency of a caller of Classify, four calls per second. The caller runs alone,
 and then beside four callers of the largest tiled pictures.
 """
@@ -124,8 +124,8 @@ def compare_crops(client, size, rounds):
 
 
 def classify(address):
-    """Calls Classify four times per second. Returns the number of answers, the number of failures,
-    the median latency and the longest latency.
+    """Calls Classify four times per second. Returns a text with the number of answers, the number
+    of failures, the median latency and the longest latency.
     """
     picture = (SAMPLES / 'render_04.jpg').read_bytes()
     taken, failed = [], 0

@@ -12,9 +12,10 @@
 namespace sfmamba {
 namespace {
 
-// The retry policy that docs/serving.md recommends. It is needed because a
-// server that is short of memory closes idle connections. Clients then connect
-// again.
+// A retry policy like the one in docs/operations.md. It is needed because a
+// server that is short of memory closes idle connections. A call that starts on
+// such a connection fails with UNAVAILABLE. gRPC then connects again, and the
+// retry succeeds.
 constexpr char kRetries[] = R"({"methodConfig": [{"name": [{}], "retryPolicy": {
     "maxAttempts": 3, "initialBackoff": "0.05s", "maxBackoff": "1s",
     "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]})";

@@ -76,8 +76,8 @@ TEST(ErrorsTest, FindsAWriteBeforeOthersHaveRead) {
   }
 }
 
-// Lanes that are `apart` lanes apart exchange their values. `Sync` is the
-// barrier in between.
+// Each thread exchanges its value with the thread whose index differs from its
+// own by `apart`. `Sync` is the barrier between the accesses of both threads.
 template <void (*Sync)()>
 __global__ void Swap(int* out, int apart) {
   __shared__ simt::Shared<int, 64> tile;

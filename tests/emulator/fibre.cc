@@ -45,8 +45,8 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr size_t kStack = 16 * kPage;
 
-// The object whose fibre runs on this thread. Enter() finds it here because it
-// has no argument.
+// The Fibres object whose fibre runs on this thread. Enter() takes no argument,
+// so it finds the object here.
 thread_local Fibres* entering = nullptr;
 
 void* MapStacks(int count) {

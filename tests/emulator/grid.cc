@@ -18,8 +18,9 @@
 namespace sfmamba::simt {
 namespace {
 
-// The largest number of atomic operations of a grid. A kernel that exceeds it
-// waits in a loop for a block that does not run.
+// The largest number of atomic operations of a grid. A kernel that exceeds this
+// number is taken to be in an endless loop. For example, it may wait for a
+// block that has not started, because blocks run one after another.
 constexpr int64_t kMaxYields = 5000000;
 
 constexpr char kSyncThreads[] = "__syncthreads";
@@ -112,8 +113,9 @@ class Grid {
 ABSL_CONST_INIT absl::Mutex grid_mutex(absl::kConstInit);
 uint64_t next_seed ABSL_GUARDED_BY(grid_mutex) = 1;
 
-// Written only by the thread that holds grid_mutex. Kernels find their block
-// here, like threadIdx.
+// The running grid, and the counter that Epoch() returns. Only the thread that
+// holds grid_mutex writes them. Device code reads threadIdx and blockIdx from
+// the running thread of `grid`.
 Grid* grid = nullptr;
 uint64_t epoch = 0;
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 
-// The type of CUDA that has this name.
+// CUDA's type of the same name.
 struct dim3 {
   unsigned x, y, z;
 
@@ -42,9 +42,10 @@ struct Thread {
   int rank;  // The thread's index in its block.
   int lane, warp;
 
-  // The following fields detect races. `time` counts the thread's __syncwarp
-  // calls. seen[lane] is the latest time of another lane of the warp whose
-  // accesses happened before now.
+  // The following fields detect races. `time` is 1 when the block starts. It
+  // increases at each __syncwarp of the thread. seen[i] is a time of lane i of
+  // the thread's warp. The accesses of lane i up to this time happened before
+  // the thread's next access. Later accesses of lane i are not ordered.
   uint32_t time;
   uint32_t seen[kWarp];
 };

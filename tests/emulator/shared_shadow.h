@@ -10,8 +10,8 @@ namespace sfmamba::simt {
 
 // Detects races in an array in shared memory. It records which threads accessed
 // each element. Conflicting accesses are a race if they are not ordered by
-// __syncthreads or, within a warp, by __syncwarp. A race is found in whatever
-// order the threads ran.
+// __syncthreads or, within a warp, by __syncwarp. A race is found even if the
+// threads happen to run in an order in which the race does no harm.
 //
 // Each call of a method is an access by the running thread. A race ends the
 // grid with an error.
@@ -25,9 +25,12 @@ class SharedShadow {
   void Atomic(int i);
 
  private:
-  // The accesses of one kind to one element in one epoch. Stores all accesses
-  // by one warp, and one access by another warp. One suffices to find an access
-  // that is not ordered, whichever thread accesses the element next.
+  // The accesses of one kind to one element in one epoch. Stores the latest
+  // access of each lane of `warp`, which is the first warp that accessed the
+  // element. Stores only one access of all other warps, because accesses of
+  // different warps are never ordered within an epoch. If the next access is by
+  // `warp`, it is not ordered after this access. If it is by another warp, it
+  // is not ordered after the accesses by `warp`.
   struct Accesses {
     uint64_t epoch = 0;
     int warp = 0;

@@ -38,7 +38,8 @@ TEST(AnswerFuzzTest, RleIsRefusedOrFillsItsPicture) {
     v1::CocoRle rle;
     rle.set_width(kWidth);
     rle.set_height(kHeight);
-    // The second kind of counts has three short runs, whose sum may be wrong.
+    // If `i` is odd, the counts are three runs of one character each. The sum
+    // of the runs may differ from the number of pixels.
     rle.set_counts(i % 2 == 0 ? mutator.Mutate("Q22N1O2O2N1n<")
                               : std::string(1, '0' + mutator.Below(16)) + "0" +
                                     std::string(1, '0' + mutator.Below(64)));

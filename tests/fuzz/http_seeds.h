@@ -7,8 +7,9 @@
 
 namespace sfmamba {
 
-// Returns names and bytes of HTTP connections. The fuzzer uses the first byte
-// of each as a number.
+// Returns pairs of a name and the bytes of an HTTP connection. The first byte
+// is not part of the connection. Its value determines the size of the parts in
+// which the fuzzer passes the other bytes on.
 inline std::vector<std::pair<std::string, std::string>> HttpConnections() {
   const std::string body = "Content-Length: 4\r\n\r\nbody";
   const std::string chunks =

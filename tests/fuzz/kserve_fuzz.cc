@@ -1,7 +1,7 @@
 // Fuzzes a ModelInferRequest in slices, as gRPC receives it. The server finds
 // pictures with its own parser and gives the rest to protobuf. Together they
-// must refuse everything that protobuf alone refuses. They must find the same
-// images.
+// must refuse everything that protobuf alone refuses. If they accept a request,
+// they must find the same images as protobuf alone.
 #include <cstdint>
 #include <cstring>
 #include <string>

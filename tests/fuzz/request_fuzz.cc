@@ -53,7 +53,9 @@ void CheckInput(const image::ImageBuffer& made,
                 const model::ModelConfig& model) {
   Check(made.height == facts.input.height && made.width == facts.input.width,
         "an input has the size that was foreseen");
-  // If a classifier makes a JPEG smaller, it may be decoded at a smaller scale.
+  // If a JPEG is larger than a classifier's input, the decoder may already
+  // reduce its size. The decoded picture is then smaller than `seen`, which is
+  // the size in the file's header.
   const image::PictureSize& seen = facts.seen;
   Check(
       made.original_height <= seen.height && made.original_width <= seen.width,

@@ -91,7 +91,9 @@ std::vector<absl::string_view> InParts(absl::string_view bytes,
   return parts;
 }
 
-// Replaces the index of a byte range by the bytes of this range.
+// Undoes what the server's parser did to one field. The parser has left out the
+// picture bytes of the field and put an index into wire.extents in their place.
+// Replaces the index in `bytes` by the picture bytes from `message`.
 void SetBytes(absl::string_view message, const call::WireRequest& wire,
               std::string* bytes) {
   if (bytes->empty()) return;
@@ -99,8 +101,9 @@ void SetBytes(absl::string_view message, const call::WireRequest& wire,
   *bytes = std::string(message.substr(extent.position, extent.length));
 }
 
-// Returns the request after the server's parser left bytes out and they were
-// put back.
+// Parses the request as the server does. The server's parser leaves out picture
+// bytes, and protobuf parses the rest. Then puts the picture bytes back and
+// returns the request.
 template <typename Request>
 absl::StatusOr<Request> ByWalk(const std::string& bytes, Mutator* mutator) {
   call::WireRequest wire;
@@ -165,8 +168,8 @@ TEST(WireFuzzTest, ARequestIsWhatProtobufSaysItIs) {
   CompareWithProtobuf<v1::SegmentRequest>();
 }
 
-// Returns a request whose image has pixels with `groups` groups inside one
-// another. The groups are an unknown field.
+// Returns a request with an image whose message PixelBuffer contains an unknown
+// field. The field consists of `groups` nested protobuf groups.
 std::string Nested(int groups) {
   std::string pixels;
   for (int i = 0; i < groups; ++i) pixels += '\x4b';

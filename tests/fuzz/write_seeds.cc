@@ -1,5 +1,5 @@
 // write_seeds FOLDER: writes the fuzzers' first inputs to FOLDER/<fuzzer>/.
-// They contain valid inputs of each kind.
+// Among them are valid inputs of each kind.
 //
 //   bazel run //tests/fuzz:write_seeds -- $PWD/tests/fuzz/corpus
 #include <cstdint>
@@ -101,7 +101,7 @@ std::vector<std::pair<std::string, std::string>> Pictures() {
   struct Kind {
     const char* name;
     server::PngOptions options;
-    // Bytes of a picture of 8 x 5 pixels.
+    // The number of bytes of the uncompressed 8 x 5 pixels.
     int bytes;
   };
   for (const Kind& kind :

@@ -13,7 +13,8 @@ namespace sfmamba {
 namespace {
 
 constexpr double kMaxGrowth = 1 << 20;  // In bytes per 10,000 requests.
-// Fewer are not enough to measure the growth.
+// With fewer requests, the growth of the server's memory is not checked. It
+// cannot be measured exactly enough.
 constexpr int kFewRequests = 12500;
 
 }  // namespace
@@ -71,8 +72,8 @@ void SoakReport::CheckMemory(int requests) {
 
 int RunSoak(int argc, char** argv, client::FlagSet* flags,
             const std::function<void(const SoakStand&, SoakReport*)>& soak) {
-  // If the program is started by hand, it changes to the folder of its
-  // runfiles, in which a test runs.
+  // The paths below are relative to the folder of the runfiles. Bazel starts a
+  // test in this folder. A program that is started by hand must change to it.
   const std::string runfiles = absl::StrCat(argv[0], ".runfiles/sfmamba");
   if (std::filesystem::exists(runfiles)) {
     std::filesystem::current_path(runfiles);

@@ -39,9 +39,9 @@ class SoakReport {
   // Records and returns the server's memory in bytes after `done` requests.
   double SampleMemory(const ServerProcess& server, int done)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Prints the samples. Reports an error if memory grew by more than 1 MiB per
-  // 10,000 requests. Does not report this if there were too few `requests` to
-  // tell.
+  // Prints the latest sample and the growth. Reports an error if the memory
+  // grew by more than 1 MiB per 10,000 requests. Does not report this error if
+  // there were too few `requests` to measure the growth.
   void CheckMemory(int requests) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -52,8 +52,8 @@ class SoakReport {
 
 // What a soak test uses.
 struct SoakStand {
-  // This server has the models "tiny", "fickle" with the same weights, "finder"
-  // and "painter".
+  // This server has the models "tiny", "fickle", "finder" and "painter". It
+  // loads "fickle" from the folder of "tiny".
   const ServerProcess& server;
   int requests;      // How many requests to send.
   std::string jpeg;  // The content of a picture file.
