@@ -26,13 +26,14 @@ absl::StatusOr<Setting> ReadSetting(bool tiny);
 Clocks ReadClocks();
 
 // Measures each case on the first GPU. For cases of ScanCase::kPaper, writes a
-// line for each plan. For other cases, writes a line for the fastest plan of
-// each kernel.
+// line for the fastest plan of each kernel with each B1. For other cases,
+// writes a line for the fastest plan of each kernel.
 absl::Status MeasureScans(const std::vector<ScanCase>& cases,
                           const Setting& setting, const WriteLine& write);
 
 // Measures our reproduction of the paper's bucketed block scan on the cases of
-// ScanCase::kPaper, with each value of the paper's block size B1.
+// ScanCase::kPaper. B1 (the number of rows that the sequences form) is each
+// power of two up to the number of sequences.
 absl::Status MeasureBucketScans(const std::vector<ScanCase>& cases,
                                 const Setting& setting, const WriteLine& write);
 
@@ -45,8 +46,9 @@ struct EngineOptions {
   model::ModelOptions device;
   // The duration of each measurement. There are two per case.
   absl::Duration duration = absl::Seconds(1);
-  // How long a graph is replayed without pauses, first by one context and then
-  // by all at once. Zero skips both.
+  // How long one context replays a graph without pauses. All contexts then
+  // replay their graphs at once, each as many times as the one context before.
+  // If zero, both are skipped.
   absl::Duration sustained = absl::ZeroDuration();
   // The number of rounds. Each round measures all models. A GPU's speed changes
   // by several percent within minutes, so only measurements of the same round
@@ -56,8 +58,8 @@ struct EngineOptions {
 };
 
 // Measures each model with one caller, and with one caller for each context.
-// The contexts are warmed up before. If a case does not fit into memory, the
-// note of its figure says so.
+// The contexts are warmed up before. If a case does not fit into memory, its
+// EngineFigure::note is "OOM".
 void MeasureEngines(const std::vector<EngineCase>& cases,
                     const EngineOptions& options, const Setting& setting,
                     const WriteLine& write);

@@ -24,7 +24,7 @@ namespace {
 struct Tolerance {
   double score, iou, mask, labels;
 
-  // At most 1 + N / one_of of N detections may differ.
+  // If there are N detections, at most 1 + N / one_of may differ.
   size_t one_of;
 
   size_t missing(size_t all) const { return 1 + all / one_of; }
@@ -93,9 +93,10 @@ bool At(const base::Mask& mask, int x, int y) {
          mask.data[size_t{1} * y * mask.width + x] != 0;
 }
 
-// Returns the number of pixels in which the masks differ, divided by the pixels
-// of the bounds of both. Boxes that differ by half a pixel may have bounds of
-// different sizes.
+// Returns the number of pixels in which the masks differ, divided by the area
+// of the smallest rectangle around both masks. The masks may have different
+// sizes and positions, even if the detections' boxes differ only by half a
+// pixel.
 double MaskDifference(const model::Detection& a, const model::Detection& b) {
   const base::Mask own = PixelsOf(*a.mask), other = PixelsOf(*b.mask);
   const int left = std::min(own.left, other.left);

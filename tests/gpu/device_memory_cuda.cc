@@ -24,7 +24,8 @@ bool kernels::HasDevice() {
   return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
 }
 
-// Returns the default stream, for which copies wait.
+// Returns the default stream. The copies below wait until the work on this
+// stream has ended.
 kernels::CudaStream kernels::TestStream() { return nullptr; }
 
 void kernels::WaitForDevice() {

@@ -17,8 +17,8 @@ struct EngineCase {
   enum Group {
     // Batch sizes, at 224 x 224 pixels.
     kBatch,
-    // Image sizes with windows as large as the map, with and without attention
-    // in sub-windows of 32 ("club").
+    // Image sizes. Each stage's window is its whole map. Large images are also
+    // measured with attention only inside windows of 32 x 32 ("club").
     kResolution,
     // Values of B1, for MambaVision-T at 224 x 224 pixels in batches of 128.
     kFold,
@@ -70,8 +70,8 @@ struct EngineFigure {
   double images_per_second = 0;
   // The milliseconds of a batch with one caller, from pixels to results.
   kernels::Quantiles ms;
-  // The milliseconds that the network takes of this, measured by the GPU's
-  // clock.
+  // The part of `ms` that the network takes on the GPU, in milliseconds. It is
+  // measured by the GPU's clock.
   kernels::Quantiles device_ms;
   // The milliseconds per replay if the network's graph is replayed many times
   // without pauses, as under a server's full load. 0 if not measured.

@@ -130,8 +130,8 @@ void SpoilRecordedGraph() {
   ASSERT_EQ(cudaGraphConditionalHandleCreate(&unused, graph), cudaSuccess);
 }
 
-// Recording fails in the same way if the GPU has no memory left for an
-// executable graph.
+// A recorded graph cannot be made executable if the GPU has no memory left. The
+// test causes this failure in another way, by spoiling the graph.
 TEST(GpuMemoryTest, AGraphThatCannotBeMadeExecutableHarmsNoOtherOne) {
   if (!kernels::HasDevice()) GTEST_SKIP() << "no GPU";
   constexpr int kValues = 4 << 20;

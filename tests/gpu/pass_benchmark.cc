@@ -28,7 +28,7 @@ class Stage {
   int tokens() const { return tokens_; }
   int channels() const { return channels_; }
 
-  // Convolves both halves of a projection with 3 taps.
+  // Convolves each half of the channels along the tokens, with 3 taps.
   absl::Status Convolve(kernels::CudaStream stream) const {
     const int half = channels_ / 2;
     kernels::DepthwiseConv1dArgs<kernels::BFloat16> parts[2] = {};

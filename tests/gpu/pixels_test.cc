@@ -1,5 +1,5 @@
-// Tests batches of pictures in uint8 that all have the same size. A server
-// sends such batches. They are padded, and graphs replay them.
+// Tests batches of pictures in uint8 that all have the same size. The server
+// gives a model such batches. The model pads them and replays recorded graphs.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -79,8 +79,9 @@ Answers RunPixels(model::ExecutionContext& context, const Pictures& pictures,
   return LogitsOf(model::RunBatch(context, pictures.inputs(), info));
 }
 
-// Runs the pictures as values. If `apart`, adds a picture as pixels, because
-// such a mixed batch is neither padded nor recorded.
+// Runs the pictures as values. If `apart`, the batch must be neither padded nor
+// recorded. So adds a picture as pixels, because the model neither pads nor
+// records batches with both values and pixels.
 Answers RunValues(model::ExecutionContext& context, const Pictures& pictures,
                   bool apart = true) {
   const auto values = pictures.Values(model::SmallModel());

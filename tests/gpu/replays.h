@@ -12,14 +12,15 @@ namespace sfmamba {
 struct ReplayFigure {
   double ms = 0;  // Milliseconds of a pass, with one graph at a time.
   Clocks clocks;  // Read in the middle of these replays.
-  // The images per second if all slots replay their graphs at once, so that the
-  // replays overlap.
+  // The images per second if there is a graph for each slot (context of the
+  // model) and all graphs are replayed at once, so that the replays overlap.
   double overlapped_images_per_second = 0;
 };
 
-// Records the network's work for a batch, as the engine does. Replays it for
-// options.sustained, first one graph and then a graph for each slot at once.
-// Returns an error if the work cannot be recorded or does not fit into memory.
+// Records the network's work for a batch as a graph, as the engine does. First
+// replays one graph for options.sustained. Then replays a graph for each slot,
+// all at once and each as many times as the first graph. Returns an error if
+// the work cannot be recorded or does not fit into memory.
 absl::StatusOr<ReplayFigure> MeasureReplays(const EngineCase& engine,
                                             const EngineOptions& options);
 

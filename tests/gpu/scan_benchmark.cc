@@ -27,9 +27,10 @@ std::string AskNvidiaSmi(const std::string& what) {
   return read ? std::string(absl::StripAsciiWhitespace(line)) : "";
 }
 
-// Returns the bytes per second that a copy reads and writes. The copy is far
-// larger than the L2 cache. Does not use Warm(), because on an H200, copies in
-// its graph reached only 2.8 TB/s instead of 4.2.
+// Returns how many bytes per second a copy reads and writes together. The copy
+// is far larger than the L2 cache. Does not use Warm(), because it replays a
+// CUDA graph. On an H200, copies in a graph reached only 2.8 TB/s. Copies
+// without a graph reached 4.2 TB/s.
 absl::StatusOr<double> CopySpeed(kernels::GpuTimer& timer, bool tiny) {
   const size_t bytes = size_t{1} << (tiny ? 20 : 30);
   kernels::GpuBuffer from, to;
@@ -84,8 +85,9 @@ class CaseTimer {
   tuning::ScanInputs& inputs_;
 };
 
-// Returns the plans that are worth a full measurement. There is one for each B1
-// of a kernel, or only one for the kernel.
+// Returns the fastest plans in brief measurements, for a full measurement. If
+// the group is kPaper, returns a plan for each B1 of each kernel. Otherwise,
+// returns one plan for each kernel.
 absl::StatusOr<std::vector<kernels::ScanPlan>> Choose(CaseTimer& timer,
                                                       const ScanCase& scan,
                                                       int multiprocessors) {

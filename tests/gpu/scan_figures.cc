@@ -173,9 +173,10 @@ ScanBound BoundOf(const ScanCase& scan, const Setting& setting) {
   const double bytes = shape.type == tuning::ScanShape::kFloat ? 4 : 2;
   const double clocks = setting.multiprocessors * setting.clock_hz / 1e6;
   const int states = shape.states;
-  // Each value reads or writes u, dt and y. It needs 2 special functions plus
-  // one per state, and 10 fp32 operations plus 4 per state. A warp needs 28
-  // instructions plus 5 per state.
+  // A value is one channel of one token. For each value, the kernel reads u and
+  // dt and writes y. It needs 2 special functions plus one per state, and 10
+  // fp32 operations plus 4 per state. A warp computes 32 values at a time with
+  // 28 instructions plus 5 per state.
   ScanBound bound;
   bound.memory = (3 * bytes * values + 2 * states * bytes * tokens) * 1e6 /
                  setting.bytes_per_second;

@@ -19,9 +19,11 @@ struct ScanCase {
     kModel,
     // The paper's four shapes, with each B1 of each kernel.
     kPaper,
-    // Whole maps of 896 x 896 pixels, with the fastest plan of each kernel.
+    // Sequences that are whole maps of images of 896 x 896 pixels, with the
+    // fastest plan of each kernel.
     kLong,
-    // Ragged and prime batches, with the fastest plan of each kernel.
+    // Batches of sequences with different lengths, and batches of 31 and 127
+    // sequences (prime numbers), with the fastest plan of each kernel.
     kMixed,
   };
   Group group;

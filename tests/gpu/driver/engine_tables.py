@@ -1,5 +1,5 @@
-"""Makes the tables of whole models by slots, batch, resolution and B1, with the paper's figures
-beside ours.
+"""Makes the tables of whole models by number of slots (a model's contexts on a GPU), batch size,
+image size and B1. The paper's figures are beside ours.
 """
 
 import collections
@@ -42,7 +42,7 @@ def speed(line):
 
 
 def pick(found, **wanted):
-    """Returns the lines that have a figure and these values."""
+    """Returns the lines that have these values and no note. A line with a note has no figure."""
     return [line for line in found
             if not line['note'] and all(line[key] == value for key, value in wanted.items())]
 
@@ -52,7 +52,9 @@ def fastest(found, **wanted):
 
 
 def by_case(lines):
-    """Returns the fastest line of each (variant, precision, batch), over all slots and tables."""
+    """Returns {(variant, precision, batch): line} with the fastest line. It may have any number of
+    slots, and it may use the fold table or not.
+    """
     found = pick(latest(lines, 'engine', *KEY), group='batch')
     return {key: fastest(found, variant=key[0], precision=key[1], batch=key[2])
             for key in {(line['variant'], line['precision'], line['batch']) for line in found}}
@@ -129,8 +131,9 @@ def ratios(lines):
 
 
 def beside_peers(lines):
-    """Returns {variant: [(our line, PyTorch's line)]} for each SF-Mamba. A pair was measured one
-    shortly after the other.
+    """Returns {variant: [(our line, PyTorch's line)]} for each variant of SF-Mamba. PyTorch's line
+    is about the MambaVision of the same size. The two lines of a pair were measured shortly after
+    each other.
     """
     last, pairs = {}, collections.defaultdict(list)
     for line in lines:
@@ -145,8 +148,8 @@ def beside_peers(lines):
 
 
 def equal_kernels(lines):
-    """Returns {variant: text} with the ratio of SF-Mamba to MambaVision. Both run on our kernels
-    without pauses.
+    """Returns {variant: text}. The text is the speed of SF-Mamba divided by MambaVision's speed.
+    Both run on our kernels without pauses.
     """
     return {variant: spread([without_pauses(own) / without_pauses(other)
                              for own, other in measured])
@@ -156,8 +159,8 @@ def equal_kernels(lines):
 
 
 def rounds_of(lines):
-    """Returns [(SF-Mamba's line, MambaVision's line)] with a pair for each round. The keys are
-    (variant, precision, batch, slots, tuned).
+    """Returns {(variant, precision, batch, slots, tuned): pairs}. `pairs` is the list
+    [(SF-Mamba's line, MambaVision's line)] with a pair for each round.
     """
     rounds = collections.defaultdict(dict)
     for line in lines:
@@ -174,7 +177,8 @@ def rounds_of(lines):
 
 
 def in_rounds(lines):
-    """Makes a table of SF-Mamba divided by MambaVision, measured next to each other in each round.
+    """Makes a table of SF-Mamba's images per second divided by MambaVision's. In each round, both
+    were measured shortly after each other.
     """
     rows = []
     for (variant, precision, batch, slots, tuned), measured in rounds_of(lines).items():

@@ -38,8 +38,9 @@ UNOPTIMISED, UNFOLDED_CONVOLUTIONS = 6662, 7279
 
 FOLDS = (1, 2, 4, 8, 16, 32, 64, 128)
 
-# The time of the scan alone at batch 128, in the paper's unit: (channels, length, times). There is
-# a time for each B1 of FOLDS. The last one is without folding.
+# The paper's times of the scan alone at batch 128. Each entry is (channels, length, times) and has
+# a time for each B1 of FOLDS. The last time is without folding. The paper's unit is not our unit,
+# which is microseconds, so compare only ratios of times.
 SCANS = {
     'paper T stage 3': (320, 196, (.4223, .4440, .4602, .4541, .4532, .4648, .4954, .4825)),
     'paper T stage 4': (640, 49, (.2380, .2349, .2334, .2383, .2539, .2431, .2587, .4147)),

@@ -67,8 +67,8 @@ def server(name, title, steps, seconds=300):
 
 
 def headline_round(number):
-    """Returns the steps that measure both sides of the paper's ratio, one shortly after the other.
-    Each is replayed without pauses.
+    """Returns the steps that measure the paper's ratio: SF-Mamba here, and MambaVision in PyTorch.
+    The second step runs directly after the first one. Both models are replayed without pauses.
     """
     return (engines(f'headline_{number}', '--batches=128', '--precisions=bf16', '--slots=2',
                     '--duration=300ms', '--sustained=3s', reserve=45),
@@ -173,8 +173,9 @@ PARTS = (
 )
 
 
-# Parts that are run in one call. Their limits add up to at most 8 minutes, or 4 for the server.
-# Both calls fit into 15 minutes, including the start of two machines.
+# Each preset names the parts of one call of run.py. The limits of the parts add up to at most 8
+# minutes for 'changes', and to at most 4 minutes for 'server'. Both calls together fit into 15
+# minutes, including the start of a machine for each call.
 PRESETS = {'changes': ('smoke', 'changes', 'operators', 'passes'), 'server': ('server_first',)}
 
 

@@ -19,8 +19,8 @@ BUDGET = 40  # In seconds. Too short for a limit of 240 s, but enough for the fi
 HANGS, FAILS = 'passes', 'synccheck'
 
 SUITE = '''#!/bin/bash
-# Some tests of each kind; the part "pass" hangs; one test crashes the program. Of most
-# parts one model is measured, which is replayed without pauses once.
+# Runs only some tests of each kind. One test crashes the program. --parts=pass hangs. Some
+# steps measure fewer models. Only --slots=3 also replays a graph without pauses.
 case $* in
   *--slots=3*) set -- "$@" --variants=sf_mamba_t --sustained=10ms ;;
   *--rounds=5*) set -- "$@" --variants=sf_mamba_t,mamba_vision_t --sustained=0s ;;
@@ -65,8 +65,9 @@ echo '========= ERROR SUMMARY: 0 errors'
 '''
 
 PYTHON = '''#!/bin/bash
-# The driver's own Python, and a peer that has measured. What has its steps in other parts or
-# needs a card is not run.
+# Stands in for Python. Runs the driver's own scripts. In place of scripts that measure
+# PyTorch, runs a script that writes fixed lines. Skips cuda_test.py, which needs a GPU.
+# Skips the part server_first, because other parts run its steps.
 case $* in
   */cuda_test.py | *--steps=models,ready*) exit ;;
 esac

@@ -44,7 +44,8 @@ class Tools:
     sanitizer: str
     ncu: str
     python: str
-    # With the paths of libtorch, which lies beside Python's torch, and of the peers.
+    # The environment variables of all steps. LD_LIBRARY_PATH has the folder of libtorch, which is
+    # inside Python's package torch. PYTHONPATH has the folder of mamba-ssm.
     environment: dict
 
     @staticmethod

@@ -21,7 +21,7 @@ def render(lines):
 
 
 def says(lines):
-    """Returns sentences, one for each of the server's single figures."""
+    """Returns sentences about the figures of the server that are in no table."""
     texts = []
     for line in latest(lines, 'server_ready'):
         texts.append(f'SF-Mamba-T in bf16, batches to {line["max_batch_size"]}, {line["slots"]} '

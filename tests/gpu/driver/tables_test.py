@@ -1,4 +1,6 @@
-"""Tests what the page says about the server, the ladder and attention."""
+"""Tests what the page says about the server, the ladder and attention. The ladder measures
+MambaVision-T in PyTorch with the paper's optimisations, step by step.
+"""
 
 import unittest
 

@@ -8,7 +8,7 @@ import paper
 from results import latest
 from tables import number, ratio, table, us
 
-# The paper's figure for each step.
+# The paper's images per second for each step of the ladder, see ladder().
 PAPER = {'mamba-ssm': paper.UNOPTIMISED, 'our kernels': paper.BY_FOLD[128],
          'B1 = 1': paper.BY_FOLD[1], 'B1 = 4': paper.BY_FOLD[4], 'adaptive': paper.BY_FOLD[0],
          'adaptive, tokens': paper.BY_BATCH['sf_mamba_t'][128]}
@@ -16,8 +16,9 @@ FIRST = 'mamba-ssm'
 
 
 def ladder(lines):
-    """Makes a table of MambaVision-T in PyTorch with each of the paper's optimisations, beside the
-    paper's figures.
+    """Makes the table of the ladder, with the paper's figures beside ours. The ladder measures
+    MambaVision-T in PyTorch. Each step uses other optimisations of the paper, see STEPS in
+    tests/gpu/torch/ladder.py.
     """
     found = [line for line in lines if line['benchmark'] == 'ladder' and not line['note']]
     settings = latest(lines, 'ladder_setting')

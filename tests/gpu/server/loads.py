@@ -169,7 +169,9 @@ def overload(session):
 
 
 def reload(session):
-    """Loads and unloads another model while this one gets requests. No request may fail."""
+    """Loads and unloads the model "s" again and again while the model "t" gets requests. No request
+    may fail.
+    """
     seconds = 1 if session.options.tiny else 20
     client = session.client('bench', '--tensor=uint8', '--json', *options(
         session, rate=peak(session) / 2, duration=f'{seconds}s', warmup='0s'))
@@ -205,8 +207,8 @@ def admin(session, action, model):
 
 
 def sigterm(session):
-    """Sends SIGTERM during requests. Requests in flight must be answered, and the server must end
-    by itself with status 0.
+    """Sends SIGTERM while a client sends requests. The server must end by itself with status 0. The
+    client's answers are not checked.
     """
     client = session.client('bench', '--tensor=uint8', '--json', *options(
         session, rate=peak(session) / 2, duration='60s', warmup='0s'))
