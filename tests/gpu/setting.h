@@ -8,7 +8,8 @@
 
 namespace sfmamba {
 
-// The device and the build of a measurement, a part of each line of JSON.
+// The device and the build with which a measurement was made. Each line of JSON
+// with a result contains some of these fields.
 struct Setting {
   std::string device;  // "NVIDIA H200"
   int multiprocessors = 0;
@@ -18,10 +19,11 @@ struct Setting {
   double bytes_per_second = 0;  // Read and written by a large copy, measured.
   int fp32_per_clock = 128;     // Multiply-adds per multiprocessor and clock.
 
-  // Returns members of a JSON object: "device": ..., "driver": ..., "build":
-  // ...
+  // Returns members of a JSON object without its braces: "device",
+  // "multiprocessors", "driver" and "build".
   std::string Json() const;
-  // Returns one line of JSON with all fields.
+  // Returns one line of JSON: the members of Json(), the clock rate and the
+  // speed of a copy.
   std::string Line() const;
 };
 

@@ -1,10 +1,16 @@
-// Everything that needs a GPU in one program. It needs a driver and libtorch
-// for CUDA, and the repository as its working directory:
-//   suite                          the tests (--gtest_filter and so on)
-//   suite --setting --out=FILE     what the figures below are measured on
-//   suite --benchmark --out=FILE   figures, a line of JSON each, appended
-//   suite --tune=TABLE --out=FILE  a fold table of this device
-//   suite --once=VARIANT,PRECISION,BATCH   one pass, for a profiler
+// One program with all tests and measurements that need a GPU. It needs a
+// driver and libtorch for CUDA. It must run in the root of the repository.
+//   suite
+//     Runs the tests. Flags of GoogleTest, such as --gtest_filter, are allowed.
+//   suite --setting --out=FILE
+//     Appends a line of JSON to FILE: the device and the build of the program.
+//   suite --benchmark --out=FILE
+//     Measures kernels and models. Appends a line of JSON for each result.
+//   suite --tune=TABLE --out=FILE
+//     Writes the file TABLE, a fold table. It has the fastest scan plan of this
+//     device for each shape. Appends a line of JSON to FILE for each shape.
+//   suite --once=VARIANT,PRECISION,BATCH
+//     Runs one batch of a model, for a profiler.
 
 #include <cstdio>
 #include <fstream>
@@ -57,7 +63,8 @@ int Fail(const absl::Status& status) {
   return 1;
 }
 
-// Parses numbers. Returns INVALID_ARGUMENT if a word is not a number above 0.
+// Parses integers. Returns INVALID_ARGUMENT if a word is not an integer above
+// 0.
 absl::StatusOr<std::vector<int>> Numbers(const Words& words) {
   std::vector<int> numbers;
   for (const std::string& word : words) {
@@ -71,8 +78,8 @@ absl::StatusOr<std::vector<int>> Numbers(const Words& words) {
   return numbers;
 }
 
-// Returns the filter of the flags. If a flag is wrong, returns INVALID_ARGUMENT
-// with its name.
+// Returns the cases that the flags select. Returns INVALID_ARGUMENT if
+// --batches or --slots contains a word that is not an integer above 0.
 absl::StatusOr<EngineFilter> FilterOfFlags() {
   EngineFilter filter;
   filter.groups = absl::GetFlag(FLAGS_groups);
@@ -155,7 +162,8 @@ absl::Status Once() {
   return RunOnce(*engine, *options);
 }
 
-// Measures what the flags select. Reads the clocks before and after.
+// Measures what the flags select. Also writes the GPU's clocks before and after
+// the measurements.
 absl::Status Measure(const WriteLine& write) {
   const bool tiny = absl::GetFlag(FLAGS_tiny);
   write(ReadClocks().Line("before"));

@@ -13,19 +13,24 @@
 
 namespace sfmamba {
 
-// Returns the scans of the published models in each type, and the scans of
-// whole maps. The most valuable ones come first.
+// Returns the shapes of scans to tune. First come the scans of the published
+// models in bf16, fp16 and fp32. Then come the scans of the same models for
+// images of 896 x 896 pixels, whose mixers scan the whole map instead of
+// windows. Tuning ends when its time is over, so the scans that matter most
+// come first.
 std::vector<tuning::ScanShape> ShapesToTune();
 
-// Measures scans for a search. Writes a line of JSON for each shape, with the
-// fastest plan, the default plan and the fastest plan without folding.
+// Measures scans for a search for the fastest plans. Writes a line of JSON for
+// each shape. The line has the fastest plan, the default plan, their times, and
+// the time of the fastest plan without folding.
 class TuneRecorder {
  public:
   TuneRecorder(const Setting& setting, tuning::MeasureScan measure,
                std::function<void(const std::string& line)> write);
 
-  // Measures a scan, as a tuning::MeasureScan. Writes the line of a shape when
-  // the next shape begins.
+  // Measures a scan. Has the parameters and the result of tuning::MeasureScan.
+  // If `shape` differs from the last call's shape, first writes the line of the
+  // last call's shape.
   absl::StatusOr<double> Measure(const tuning::ScanShape& shape,
                                  const kernels::ScanPlan& plan);
 

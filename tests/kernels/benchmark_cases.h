@@ -12,7 +12,7 @@
 
 namespace sfmamba::kernels {
 
-constexpr int kDense = 0;  // The padding of a Matrix as in a model.
+constexpr int kDense = 0;  // The padding of a Matrix: none, as in a model.
 
 // Repeats a benchmark five times and reports the minimum, because the machine
 // is rarely idle.
@@ -37,8 +37,9 @@ inline void IsaCases(benchmark::internal::Benchmark* benchmark) {
 
 // Adds a case for each instruction set of this CPU, for stages 3 and 4 of
 // SF-Mamba T, S and B at 224 x 224 pixels, with batches of 1 and 8. The stages
-// have 196 and 49 tokens plus two auxiliary ones. kWidth is the ratio of the
-// kernel's channels to the scan's channels (C/2).
+// have 196 and 49 tokens plus two auxiliary ones. A stage with C channels has a
+// scan with C/2 channels. The measured kernel has kWidth times as many channels
+// as the scan.
 template <int kWidth>
 void StageCases(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgNames({"isa", "batch", "tokens", "channels"});

@@ -115,8 +115,8 @@ class Matrix {
   std::vector<T, AlignedAllocator<T>> values_;
 };
 
-// The largest relative change by rounding to T, or 0 if this change does not
-// matter.
+// The largest relative error of rounding to T. It is 0 for float and double,
+// because the parameter `scaled` of ExpectClose() allows for their rounding.
 template <typename T>
 constexpr double kUnit = 0;
 template <>
@@ -125,8 +125,8 @@ template <>
 constexpr double kUnit<Float16> = 1.0 / 2048;
 
 // Expects that `actual` differs from `expected` by at most `scaled` times the
-// largest expected magnitude. BFloat16 and Float16 may differ by their rounding
-// in addition.
+// largest expected magnitude. BFloat16 and Float16 values may also differ by
+// one rounding to T.
 template <typename T>
 void ExpectClose(const Matrix<T>& actual, const Matrix<double>& expected,
                  double scaled) {

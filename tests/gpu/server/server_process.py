@@ -28,8 +28,9 @@ class NoGpu(ServerError):
 
 
 def write_model(folder, name, letter, precision='BF16', tiny=False):
-    """Writes version 1 of a classifier without weights. "t" is SF-Mamba-T with inputs of 224 x 224
-    pixels.
+    """Writes version 1 of a classifier without weights. `letter` selects the variant. For example,
+    "t" is SF-Mamba-T, whose inputs have 224 x 224 pixels. If `tiny` is true, `letter` is ignored,
+    and the classifier is much smaller, with inputs of 64 x 64 pixels.
     """
     version = pathlib.Path(folder, name, '1')
     version.mkdir(parents=True, exist_ok=True)
@@ -43,8 +44,8 @@ class Server:
     """Runs the server from start() to stop(). The end of a `with` block also stops it."""
 
     def __init__(self, folder, models, log, *flags):
-        """`folder` contains the program. `models` is a model repository. The file `log` is
-        replaced.
+        """`folder` contains the program. `models` is a model repository. The server's output
+        replaces the file `log`. `flags` are more flags for the server.
         """
         self.log = pathlib.Path(log)
         self.command = [str(pathlib.Path(folder, 'sfmamba_server')),
@@ -87,8 +88,8 @@ class Server:
             time.sleep(POLL)
 
     def said(self):
-        """Returns {text: event} of the log. If a text occurs more than once, the last event is
-        used.
+        """Returns {message: event} for the log's events. If several events have the same message,
+        returns the last of them.
         """
         events = {}
         for line in self.log.read_text(errors='replace').splitlines():
@@ -106,14 +107,15 @@ class Server:
         return self.process is not None and self.process.poll() is None
 
     def thread_times(self):
-        """Returns the CPU seconds used so far, by the threads' names."""
+        """Returns {name: CPU seconds used so far}. Threads with the same kind_of() name are added.
+        """
         times = collections.Counter()
         for task in pathlib.Path('/proc', str(self.process.pid), 'task').iterdir():
             try:
                 name = (task / 'comm').read_text().strip()
                 times[kind_of(name)] += int((task / 'schedstat').read_text().split()[0]) / 1e9
             except (OSError, ValueError, IndexError):
-                continue  # It has ended.
+                continue  # The thread has ended.
         return times
 
     def stop(self, seconds):
@@ -144,8 +146,9 @@ def kind_of(name):
 
 
 def microseconds_an_image(before, after, images):
-    """Returns the CPU time per image between two results of thread_times(), by name. The largest
-    comes first.
+    """Returns {name: microseconds of CPU time per image}. `before` and `after` are two results of
+    thread_times(), between which the server processed `images` images. The largest time comes
+    first. Times below 0.05 microseconds are left out.
     """
     spent = {name: after[name] - before.get(name, 0) for name in after}
     costs = {name: round(1e6 * seconds / images, 2) for name, seconds in spent.items()}

@@ -28,8 +28,9 @@ class AnswersTest(unittest.TestCase):
         self.assertEqual(answers.deviation(some, some, 3), (0, 2))
 
     def test_a_deviation_is_in_standard_deviations(self):
-        # The logits 0, 1 and 2 have a standard deviation of 0.816. The last one is larger by 0.15,
-        # which is 0.1 after the mean is subtracted.
+        # The expected logits 0, 1 and 2 have a standard deviation of 0.816. The last logit of the
+        # answer is larger than expected by 0.15. The mean is therefore larger by 0.05. After the
+        # means are subtracted, the last logits differ by 0.1.
         logits = lambda *values: answer('a', [2.718281828459045**value / 9 for value in values])
         worst, same = answers.deviation([logits(0, 1, 2.15)], [logits(0, 1, 2)], 3)
         self.assertAlmostEqual(worst, 0.1 / 0.8165, places=3)

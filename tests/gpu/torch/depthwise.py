@@ -18,12 +18,14 @@ sys.path.insert(0, str(ROOT / 'tools' / 'benchmark_peers'))
 
 import gpu_timing
 
-# Each shape has images, side, channels, kernel and stride, as in pass_benchmark.cc.
+# Each shape is (images, side of the input map, channels, kernel, stride), as in pass_benchmark.cc.
 SHAPES = [(128, 112, 96, 3, 2), (128, 28, 240, 5, 1), (128, 14, 672, 5, 1)]
 
 
 def convolve(shape, dtype, device):
-    """Returns a function that convolves maps of the shape, channels-last in memory."""
+    """Returns a function that convolves random maps of the shape. The maps are channels-last in
+    memory.
+    """
     import torch
     import torch.nn.functional as F
     N, side, C, kernel, stride = shape
@@ -35,8 +37,8 @@ def convolve(shape, dtype, device):
 
 
 def line_of(shape, times, copy_bytes_per_s):
-    """Returns a line in the form in which suite writes the line of its own kernel. If the copy
-    speed is 0, the line has no ratios to it.
+    """Returns a line with the same fields as the line that `suite` writes for the engine's kernel.
+    If copy_bytes_per_s is 0, the speed of a copy is unknown and the shares of it are 0.
     """
     N, side, C, kernel, stride = shape
     outputs = N * side * side // stride**2
@@ -49,8 +51,8 @@ def line_of(shape, times, copy_bytes_per_s):
 
 
 def copy_speed(path):
-    """Returns the bytes per second of a copy, from the last setting in the file `path`. Returns 0
-    if there is none.
+    """Returns the speed of a copy in bytes per second. It is read from the last line in the file
+    `path` that `suite --setting` has written. Returns 0 if there is no such line.
     """
     speed = 0
     for text in path.read_text(encoding='utf-8').splitlines() if path.exists() else ():

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Measures the paper's sequence of optimisations in PyTorch, as in the paper: MambaVision-T, eager
-and with AMP. The first step has mamba-ssm's kernels. The next steps have this project's scan and
-short convolution as operators, unfolded and then folded. The last step is SF-Mamba with its tokens.
+and with AMP. Each step adds an optimisation. The first step uses mamba-ssm's kernels. The next
+steps use this project's scan and short convolution as operators. The scan is first unfolded and
+then folded into B1 rows. The last step is SF-Mamba, which also has auxiliary tokens.
 
   python ladder.py --out gpu.jsonl
 
 All steps are measured in turn, round after round, because a GPU's clock changes within minutes.
-Each figure is appended to the file as a line of JSON.
+Each measurement is appended to the file as a line of JSON.
 """
 
 import argparse
@@ -21,10 +22,11 @@ sys.path.insert(0, str(ROOT / 'tools' / 'benchmark_peers'))
 import gpu  # Puts tools/pytorch on the path.
 import gpu_timing
 
-# The values of B1 among which "adaptive" chooses. 0 means no folding.
+# B1 is the number of rows into which the sequences of a scan are folded. The step "adaptive"
+# chooses among these values. 0 means no folding.
 ADAPTIVE = (0, 1, 2, 4, 8, 16)
-# Each step has a name, tokens and a B1. None means mamba-ssm's kernels. "adaptive" means the
-# fastest B1 for each shape.
+# Each step is (name, auxiliary tokens, B1). If B1 is None, the step uses mamba-ssm's kernels. If B1
+# is "adaptive", the step uses the fastest B1 for each shape.
 STEPS = (('mamba-ssm', 'none', None), ('our kernels', 'none', 0), ('B1 = 1', 'none', 1),
          ('B1 = 4', 'none', 4), ('adaptive', 'none', 'adaptive'),
          ('adaptive, tokens', 'data', 'adaptive'))
@@ -92,14 +94,15 @@ def scan_timer(operators):
         one = torch.ones(D, device='cuda')
         run = lambda: operators.selective_scan(u, dt, A, B, C, one, -one, rows, y)
         run()
-        # Must not record a graph, because the calling step may itself be recorded.
+        # Launches the scan directly. gpu_timing.warm_and_cold() would record it in a CUDA graph,
+        # but this function runs in the middle of a step, when a shape first occurs.
         return 1e3 * gpu_timing.measured(run)['median']
     return microseconds
 
 
 def network(tokens, rows, scan, operators, adaptive):
-    """Returns MambaVision-T ("none") or SF-Mamba-T ("data") with a step's kernels. The weights are
-    always the same.
+    """Returns MambaVision-T if `tokens` is "none", or SF-Mamba-T if it is "data". `rows` is the
+    step's B1 and selects the kernels. The weights are the same in each call.
     """
     import sf_mamba
     if rows is None:
@@ -117,7 +120,9 @@ def network(tokens, rows, scan, operators, adaptive):
 
 
 def deviation(logits, expected):
-    """Returns the largest difference, in standard deviations of an image's logits."""
+    """Returns the largest difference between `logits` and `expected`, in standard deviations of an
+    image's expected logits.
+    """
     spread = expected.float().std(dim=1, keepdim=True)
     return ((logits.float() - expected.float()).abs() / spread).max().item()
 
@@ -129,7 +134,8 @@ def line(step, how, round, times, note='', **more):
 
 
 def measure(emit, runs, rounds, seconds, left):
-    """Measures each of `runs` once per round, in their order. A run is (step, setting, function).
+    """Measures each of `runs` once per round, in their order. A run is (step, how, function). `how`
+    is "eager" or "graph". Stops when left(), the remaining seconds, is negative.
     """
     for round in range(1, rounds + 1):
         for step, how, run in runs:
@@ -140,7 +146,9 @@ def measure(emit, runs, rounds, seconds, left):
 
 
 def made(emit, scan, operators):
-    """Returns (step, setting, function) for all steps that can be run."""
+    """Returns (step, how, function) for all steps that can be run, with "eager" and "graph" as
+    `how`. Emits the deviation of each step's logits and, for a step that fails, the error.
+    """
     import torch
     images = torch.randn(BATCH, 3, gpu.SIZE, gpu.SIZE, device='cuda')
     adaptive = Adaptive(scan_timer(operators))

@@ -1,8 +1,8 @@
 // Makes this project's scan and short convolution available as PyTorch
 // operators:
 //   torch.ops.load_library('sfmamba_operators.so'); torch.ops.sfmamba_gpu.*
-// ladder.py measures a PyTorch program that calls them instead of its own
-// kernels.
+// ladder.py measures a PyTorch model that calls these operators instead of
+// mamba-ssm's kernels.
 
 #include <cstdint>
 #include <string>
@@ -23,8 +23,8 @@ namespace {
 
 constexpr int64_t kTaps = 3;
 
-// Throws unless x is [sequences, length, width] on a GPU, with evenly spaced
-// rows.
+// Throws unless x is [sequences, length, width] on a GPU and the distance from
+// each row of `width` values to the next is the same.
 void CheckRows(const at::Tensor& x, const char* name, int64_t sequences,
                int64_t length, int64_t width) {
   TORCH_CHECK(x.is_cuda() && x.dim() == 3 && x.size(0) == sequences &&
@@ -35,7 +35,8 @@ void CheckRows(const at::Tensor& x, const char* name, int64_t sequences,
               x.strides());
 }
 
-// Returns the values of a parameter. It must be fp32 and dense.
+// Returns the values of a parameter. Throws unless the parameter is fp32,
+// contiguous and on a GPU, with `values` values.
 const float* Parameter(const at::Tensor& x, const char* name, int64_t values) {
   TORCH_CHECK(x.is_cuda() && x.is_contiguous() && x.numel() == values &&
                   x.scalar_type() == at::kFloat,
@@ -114,10 +115,11 @@ void SelectiveScan(const at::Tensor& u, const at::Tensor& dt,
   });
 }
 
-// Applies both short convolutions of a mixer and SiLU to the halves of x
-// [S,L,2D], in one launch. Weights are [3,D], fp32. Returns u [S,L,D] and yz
-// [S,L,2D]. The second half of yz is z. The caller writes the scan's result to
-// the first half.
+// Applies a mixer's two short convolutions, each followed by SiLU, in one
+// launch. One convolution reads the first half of the channels of x [S,L,2D],
+// the other the second half. Weights are [3,D], fp32. Returns u [S,L,D], the
+// first result, and yz [S,L,2D]. The second half of yz is z, the second result.
+// The caller writes the scan's result to the first half of yz.
 std::tuple<at::Tensor, at::Tensor> ShortConvolutions(
     const at::Tensor& x, const at::Tensor& weight_u,
     const at::Tensor& weight_z) {

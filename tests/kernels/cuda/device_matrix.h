@@ -24,8 +24,8 @@ class DeviceTest : public testing::Test {
 
 using ElementTypes = testing::Types<float, BFloat16, Float16>;
 
-// A copy of a matrix on the device, with the same guards of NaN around its
-// rows.
+// A copy of a Matrix on the device. Like the Matrix, it has guards of NaN
+// before, after and between its rows.
 template <typename T>
 class DeviceMatrix {
  public:
@@ -54,8 +54,9 @@ class DeviceMatrix {
   }
 
  private:
-  // The values before and after the matrix. Their size keeps the alignment of
-  // the allocation.
+  // The number of guard values before the matrix, and again after it. The
+  // matrix begins at a multiple of 128 bytes from the start of the allocation.
+  // It is therefore aligned for all accesses of kernels.
   static constexpr int kMargin = 64;
 
   static std::vector<T> WithMargins(const Matrix<T>& matrix) {
@@ -70,7 +71,8 @@ class DeviceMatrix {
   const DeviceArray<T> values_;
 };
 
-// Converts each value to float, for references that only know float.
+// Converts each value to float, for reference functions that support only
+// float.
 template <typename T>
 Matrix<float> ToFloats(const Matrix<T>& from) {
   Matrix<float> to(from.rows(), from.columns());
@@ -82,7 +84,7 @@ Matrix<float> ToFloats(const Matrix<T>& from) {
   return to;
 }
 
-// Rounds each value to T.
+// Rounds each value to T. `padding` values separate the rows of the result.
 template <typename T>
 Matrix<T> Rounded(const Matrix<float>& from, int padding) {
   Matrix<T> to(from.rows(), from.columns(), padding);

@@ -2,11 +2,11 @@
 
 Usage: sass.py OBJECT ARCH      prints the counts of each kernel. ARCH is like 90.
 
-The hottest loop is the one whose iteration can do the most work. Work is exponentials and
-logarithms by default. Among loops with equal work, the one with the fewest blocks counts. An
-iteration is
-counted along the path with the most work, then the most stores, then the fewest instructions.
-Needs cuobjdump and nvdisasm.
+The hottest loop is the loop whose iteration does the most work. By default, the work is the number
+of exponentials and logarithms. If several loops have equal work, the loop with the fewest basic
+blocks is chosen. If an iteration has several paths, the path with the most work is used. If several
+paths have equal work, the path with the most stores is used, and then the path with the fewest
+instructions. Needs cuobjdump and nvdisasm.
 """
 
 import collections
@@ -19,9 +19,9 @@ import sys
 
 import ptxas
 
-Counts = collections.Counter  # Counts opcodes without modifiers. 'all' is their sum.
+Counts = collections.Counter  # {opcode without modifiers: count}. The key 'all' has the sum.
 
-EXPONENTIALS = ('MUFU.EX2', 'MUFU.LG2')  # Includes logarithms.
+EXPONENTIALS = ('MUFU.EX2', 'MUFU.LG2')  # Exponentials and logarithms.
 
 _INSTRUCTION = re.compile(
     r'\s+/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<guard>@!?U?P\w+\s+)?'
@@ -30,7 +30,7 @@ _TARGET = re.compile(r'0x([0-9a-f]+)\s*$')
 
 
 class Block:
-    """A basic block, whose instructions run one after another."""
+    """A basic block: its instructions run one after another, and only the last one may branch."""
 
     def __init__(self):
         self.counts = Counts()
@@ -62,13 +62,15 @@ def blocks(instructions: list[re.Match], work=EXPONENTIALS) -> dict[int, Block]:
     addresses = [int(each['address'], 16) for each in instructions]
     known = set(addresses)
     starts = {addresses[0]}
-    ends = {}  # Maps an address to where it may lead, if not only to the next one.
+    ends = {}  # {address of an instruction that ends a block: addresses that may follow it}
     for i, each in enumerate(instructions):
         following = addresses[i + 1:i + 2]
         opcode, rest = each['opcode'], each['rest']
         if opcode == 'BRA':
             target = int(_TARGET.search(rest)[1], 16)
-            # BRA.DIV, BRA P0, ... may fall through without a guard.
+            # Instructions with a guard such as @P0 may fall through to the next instruction.
+            # BRA.DIV and `BRA P0, ...` have no guard, but have a condition and may fall through,
+            # too.
             certain = not each['guard'] and re.fullmatch(r'(\.U)?\s+0x\w+\s*', rest)
             after = [target] + ([] if certain else following)
         elif opcode in ('EXIT', 'RET', 'BRX', 'KILL'):
@@ -92,7 +94,8 @@ def blocks(instructions: list[re.Match], work=EXPONENTIALS) -> dict[int, Block]:
 
 
 def loops(graph: dict[int, Block]) -> list[tuple[int, set[int]]]:
-    """Returns (head, members) for each backward branch. Members lie on a path from head to branch.
+    """Returns (head, members) for each backward branch. `head` is the branch's target. `members`
+    are the blocks on the paths from the head to the branch.
     """
     before = collections.defaultdict(list)
     for address, block in graph.items():
@@ -114,7 +117,9 @@ def loops(graph: dict[int, Block]) -> list[tuple[int, set[int]]]:
 
 
 def iteration(graph: dict[int, Block], head: int, members: set[int]):
-    """Returns (work, counts) of the best path from head to head. It counts inner loops once."""
+    """Returns (work, counts) of the best path from head to head, according to _rank(). An inner
+    loop on the path is counted as one iteration.
+    """
     best = {head: (graph[head].work, graph[head].counts)}
     closing = []
     for address in sorted(members):  # Addresses rise, except for branches back.
@@ -143,7 +148,7 @@ def hottest_loop(instructions: list[re.Match], work=EXPONENTIALS) -> Counts:
     An instruction is work if its name begins with an element of `work`.
     """
     graph = blocks(instructions, work)
-    best = (0, 0), Counts()  # Most work, then fewest blocks.
+    best = (0, 0), Counts()  # ((work, minus the number of blocks), counts)
     for head, members in loops(graph):
         done, counts = iteration(graph, head, members)
         best = max(best, ((done, -len(members)), counts), key=lambda each: each[0])

@@ -29,7 +29,7 @@ struct Picture {
   int height, width;
 };
 
-// Returns the host arguments without `out`.
+// Returns the arguments for MaskPasteCpu(). `out` is still null.
 MaskPasteArgs ArgsOf(const Instance& instance, const Picture& picture) {
   const auto& [mask, side, x1, y1, x2, y2, threshold] = instance;
   return {mask.data(), side,
@@ -150,8 +150,10 @@ TEST_F(MaskPasteCudaTest, SetsThePixelsOfTheScalarLoop) {
   EXPECT_EQ(Paste(instances, picture), Paste(instances, picture));
 }
 
-// The masks' values are near the threshold, so rounding decides. Some boxes
-// place pixel centres between the values of stripes.
+// Rounding decides whether a value reaches the threshold of 0.5. In the first
+// mask, all values are near 0.5. In the other masks, columns of 0 and of 1
+// alternate. Their boxes place some pixel centres halfway between two columns,
+// so that the interpolated value is 0.5.
 TEST_F(MaskPasteCudaTest, RoundsAsTheScalarLoopDoes) {
   std::mt19937 random(1);
   std::uniform_int_distribution<int> step(-2, 2);
@@ -168,7 +170,7 @@ TEST_F(MaskPasteCudaTest, RoundsAsTheScalarLoopDoes) {
   ExpectReference(instances, {90, 110});
 }
 
-// The mask has more rows than its blocks handle at a time.
+// The mask covers more rows of the picture than its blocks compute at a time.
 TEST_F(MaskPasteCudaTest, TallMasksAreWhole) {
   std::mt19937 random(1);
   ExpectReference({RandomMask(random, 28, 1.5f, 3, 7, 298)}, {301, 9});

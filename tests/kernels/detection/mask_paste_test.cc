@@ -43,7 +43,8 @@ std::vector<uint8_t> Paste(const float* mask, int side, const Corners& box,
   return picture;
 }
 
-// Returns the mask at (u, v) in fp64. Cells outside count as 0.
+// Returns the mask's value at (u, v), interpolated in fp64. (0, 0) is the
+// centre of the first cell. Cells outside of the mask count as 0.
 double Sample(const float* mask, int side, double u, double v) {
   double sum = 0;
   for (int j = 0; j < side; ++j) {
@@ -101,12 +102,12 @@ TEST_P(MaskPasteTest, AgreesWithFp64AndTheScalarLoop) {
               (x + 0.5 - box.x1) / (double(box.x2) - box.x1) * side - 0.5;
           const double v =
               (y + 0.5 - box.y1) / (double(box.y2) - box.y1) * side - 0.5;
-          // In fp32 the side 17 + 1e-30 makes a box of no width, which covers
-          // nothing.
+          // In fp32, the right edge 17 + 1e-30 is equal to the left edge 17.
+          // This box has no width and covers no pixel.
           const double value =
               box.x2 > box.x1 ? Sample(mask.data(), side, u, v) : 0;
-          // Rounding decides near the threshold, and where thin boxes make u
-          // coarse.
+          // Near the threshold, the rounding in fp32 decides whether the pixel
+          // is set. Such pixels are not compared.
           if (std::abs(value - 0.5) < 1e-4) continue;
           ASSERT_EQ(picture[y * kWidth + x], value >= 0.5)
               << "side " << side << " box " << box.x1 << " " << box.y1

@@ -100,8 +100,9 @@ TEST_F(NmsCudaTest, BreaksTheFixturesTies) {
             Integers(fixture["ties.keep_0.5"]));
 }
 
-// Both compute IoUs after they shift the boxes by group. This shift rounds the
-// boxes.
+// The kernel and the program that computed the fixture both shift the boxes by
+// group before they compute IoUs. The shift rounds the coordinates. In this
+// fixture, the rounding changes which boxes are kept.
 TEST_F(NmsCudaTest, RoundsAsTheFixturesShiftDoes) {
   const Fixture fixture("nms");
   Candidates candidates = FromFixture(fixture, "trap");
@@ -110,7 +111,8 @@ TEST_F(NmsCudaTest, RoundsAsTheFixturesShiftDoes) {
             Integers(fixture["trap.keep_reference"]));
 }
 
-// These counts fill several tiles of boxes and several shares of keys.
+// The larger counts need several tiles of 64 boxes. The largest count also has
+// more sort keys than fit into shared memory at a time.
 TEST_F(NmsCudaTest, AgreesWithTheScalarLoop) {
   for (int count : {0, 1, 2, 31, 33, 63, 64, 65, 129, 500, 1100}) {
     for (int num_groups : {1, 5, 80}) {
@@ -139,8 +141,8 @@ TEST_F(NmsCudaTest, AgreesWithTheScalarLoopOnTheThreshold) {
   }
 }
 
-// Boxes and their left halves have IoUs of about 1/2. If the threshold is 1/2,
-// the rounding of shifts and areas decides.
+// The IoU of a box and its left half is about 1/2. The threshold is 1/2, too.
+// The rounding of shifts and areas therefore decides whether the half is kept.
 TEST_F(NmsCudaTest, RoundsAsTheScalarLoopDoes) {
   std::mt19937 random(1);
   std::uniform_real_distribution<float> corner(0, 700), side(1, 60);
@@ -224,7 +226,8 @@ TEST_F(NmsCudaTest, ScoresOfBothSignsAreSorted) {
   EXPECT_EQ(Keep(candidates, 0.5f), Reference(candidates, 0.5f));
 }
 
-// 0 / 0 is NaN, which is not greater than any threshold.
+// The IoU of two boxes without area is 0 / 0. This is a NaN, which is not
+// greater than any threshold.
 TEST_F(NmsCudaTest, BoxesWithoutAreaAreAllKept) {
   Candidates candidates;
   for (int i = 0; i < 20; ++i) candidates.Add({5, 5, 5, 9}, 1.0f - i);
@@ -256,8 +259,9 @@ TEST_F(NmsCudaTest, TooManyBoxesAreRefused) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// The boxes are like those of a region proposal network's levels and of a box
-// head's classes.
+// The first boxes are like the proposals of a region proposal network, with one
+// group per level of the pyramid. The other boxes are like the detections of a
+// box head, with one group per class.
 TEST_F(NmsCudaTest, AgreesWithTheScalarLoopOfADetectorsSize) {
   if (Emulated()) GTEST_SKIP() << "too large for the emulator";
   for (const Candidates& candidates :

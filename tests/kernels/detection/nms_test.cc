@@ -15,7 +15,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Returns the boxes that the kernel keeps with the vectors of `isa`.
+// Returns the indices of the boxes that NmsCpu() keeps with the instruction set
+// `isa`.
 std::vector<int32_t> Keep(const Candidates& candidates, float iou_threshold,
                           CpuIsa isa, int max_kept = kAll) {
   constexpr int32_t kGuard = -7;
@@ -50,8 +51,8 @@ TEST_P(NmsTest, BreaksTheFixturesTies) {
             Integers(fixture["ties.keep_0.5"]));
 }
 
-// Both compute IoUs after they shift the boxes by group. This shift rounds the
-// boxes.
+// The kernel and the program that computed the fixture both shift the boxes by
+// group before they compute IoUs. The shift rounds the coordinates.
 TEST_P(NmsTest, RoundsAsTheFixturesShiftDoes) {
   const Fixture fixture("nms");
   Candidates candidates = FromFixture(fixture, "trap");
@@ -59,7 +60,8 @@ TEST_P(NmsTest, RoundsAsTheFixturesShiftDoes) {
   EXPECT_EQ(Keep(candidates, Number(fixture, "trap.iou_thr"), GetParam()),
             Integers(fixture["trap.keep_reference"]));
 
-  // The shift decides here: each class alone and unshifted keeps other boxes.
+  // This proves that the fixture depends on the rounding by the shift. If each
+  // group is processed alone and without a shift, other boxes are kept.
   std::vector<int32_t> exact;
   for (int group :
        std::set<int>(candidates.groups.begin(), candidates.groups.end())) {
@@ -79,8 +81,9 @@ TEST_P(NmsTest, RoundsAsTheFixturesShiftDoes) {
                          Integers(fixture["trap.keep_exact_per_class"])));
 }
 
-// Uses the boxes of `multi` as a box head does: each row and class whose
-// probability exceeds the threshold is a candidate.
+// Selects candidates from the fixture's boxes as a box head does. A row of
+// `multi.scores` has the probabilities of a region's classes. Each row and
+// class whose probability exceeds the threshold is a candidate.
 TEST_P(NmsTest, KeepsTheFixturesDetections) {
   const Fixture fixture("nms");
   const Candidates rows = FromFixture(fixture, "multi");
@@ -165,7 +168,8 @@ TEST_P(NmsTest, EqualScoresKeepTheirOrder) {
   EXPECT_EQ(Keep(candidates, 0.5f, GetParam()), order);
 }
 
-// 0 / 0 is NaN, which is not greater than any threshold.
+// The IoU of two boxes without area is 0 / 0. This is a NaN, which is not
+// greater than any threshold.
 TEST_P(NmsTest, BoxesWithoutAreaAreAllKept) {
   Candidates candidates;
   for (int i = 0; i < 20; ++i) candidates.Add({5, 5, 5, 9}, 1.0f - i);

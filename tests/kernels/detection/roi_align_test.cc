@@ -17,8 +17,8 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 using Rois = std::vector<std::vector<float>>;
 
-// The maps of a pyramid with strides 4, 8, ... between guards, and the output
-// of its regions.
+// The maps of a feature pyramid with strides 4, 8, ... , and the sizes with
+// which its regions are aligned. Guards of NaN surround each map.
 struct Pyramid {
   struct Size {
     int height, width;
@@ -92,7 +92,8 @@ class RoiAlignTest : public testing::TestWithParam<CpuIsa> {};
 INSTANTIATE_TEST_SUITE_P(Isa, RoiAlignTest,
                          testing::ValuesIn(SupportedCpuIsas()), IsaName);
 
-// Returns image `image` of maps [N, C, H, W] as a level.
+// Returns the map of image `image` as a level. `channels_last` holds the maps
+// of all images, [N, H, W, C].
 RoiAlignArgs::Level LevelOf(const at::Tensor& channels_last, int64_t image,
                             float scale) {
   const at::Tensor map = channels_last.select(0, image);
@@ -100,8 +101,10 @@ RoiAlignArgs::Level LevelOf(const at::Tensor& channels_last, int64_t image,
           static_cast<int>(map.size(1)), scale};
 }
 
-// Aligns the fixture's regions [n, 5] and expects `expected` [n, C, height,
-// width].
+// Aligns the fixture's regions and expects `expected` [n, C, height, width].
+// `rois` [n, 5] has the index of the image and x1, y1, x2, y2 for each region.
+// The first of `maps` has the scale `first_scale`. Each next map has half the
+// scale.
 void ExpectFixture(const std::vector<at::Tensor>& maps, float first_scale,
                    const at::Tensor& rois, const at::Tensor& expected,
                    int sampling_ratio, CpuIsa isa) {
@@ -214,8 +217,8 @@ TEST_P(RoiAlignTest, ReadsALinearMapAtTheBinsCentres) {
   const Matrix<float> out = pyramid.Align({{20, 10, 104, 66}}, GetParam());
   for (int row = 0; row < 7; ++row) {
     for (int column = 0; column < 7; ++column) {
-      // The region of 84 x 56 pixels has 21 x 14 pixels of the map, in bins of
-      // 3 x 2.
+      // The region of 84 x 56 pixels covers 21 x 14 pixels of the map. Each bin
+      // covers 3 x 2 of them.
       EXPECT_NEAR(out.at(row * 7 + column, 0), 5 - 0.5 + 3 * column + 1.5,
                   1e-4);
       EXPECT_NEAR(out.at(row * 7 + column, 1), 2.5 - 0.5 + 2 * row + 1, 1e-4);
@@ -260,7 +263,8 @@ TEST_P(RoiAlignTest, RegionsThatAreNotFiniteGiveZeros) {
   }
 }
 
-// A bin may have millions of samples, but only a few lie on the map.
+// A bin may have millions of samples, but only a few of them lie on the map.
+// The kernel must not visit the others.
 TEST_P(RoiAlignTest, HugeRegionsEndAndStayOnTheMap) {
   Pyramid pyramid(kFourSizes, 5);
   pyramid.FillNormal();
@@ -276,12 +280,13 @@ TEST_P(RoiAlignTest, HugeRegionsEndAndStayOnTheMap) {
   }
 }
 
-// The middle one of seven bins covers the whole map and a margin around it.
+// The middle one of the 7 x 7 bins covers the whole map and a large area around
+// it.
 TEST_P(RoiAlignTest, ARegionFarLargerThanTheMapCountsItsSamples) {
   Pyramid pyramid({{16, 16}}, 1);
   for (int i = 0; i < 256; ++i) pyramid.maps[0].at(i, 0) = 1;
-  // Each bin's side has 1600 map pixels. Of these, only the map's 18 x 18
-  // count.
+  // A bin covers 1600 x 1600 map pixels and has a sample for each. Only 18 x 18
+  // samples are not 0: the map's 16 x 16 pixels and a margin of one pixel.
   const float half = 3.5f * 1600 * 4;
   const Matrix<float> out =
       pyramid.Align({{32 - half, 32 - half, 32 + half, 32 + half}}, GetParam());

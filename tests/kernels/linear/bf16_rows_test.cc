@@ -20,8 +20,8 @@ class Bf16RowsTest : public testing::TestWithParam<CpuIsa> {};
 INSTANTIATE_TEST_SUITE_P(Isa, Bf16RowsTest,
                          testing::ValuesIn(SupportedCpuIsas()), IsaName);
 
-// Sizes with one block or several blocks of inputs and of rows, and with panels
-// of any width.
+// {rows, inputs, outputs}. The inputs and the rows form one block or several.
+// The last panel of outputs is complete or partial.
 constexpr std::array<int, 3> kBf16Sizes[] = {
     {1, 1, 1},      {9, 33, 40},   {3, 384, 100}, {250, 7, 16},
     {130, 800, 36}, {51, 640, 64}, {3, 13000, 20}};
@@ -54,7 +54,8 @@ TEST_P(Bf16RowsTest, ReadWithTheBitsOfThoseThatTheProductRounds) {
   }
 }
 
-// NaNs follow the last rows, up to a multiple of 16.
+// After the last row, the memory contains rows of NaN, until the number of rows
+// is a multiple of 16.
 TEST_P(Bf16RowsTest, DoNotDependOnWhatFollowsThem) {
   for (const auto& [rows, out] :
        {std::pair(1, 40), {17, 32}, {38, 100}, {51, 64}}) {
@@ -143,8 +144,8 @@ TEST_P(Bf16RowsTest, AreSlicedInRowsAndOutputs) {
   EXPECT_TRUE(parts == all);
 }
 
-// Rows are rounded like a product's inputs. The memory after them must not
-// change.
+// RoundToBf16() must round a row as a product rounds its inputs. The memory
+// after the row must not change.
 TEST_P(Bf16RowsTest, RoundToNearest) {
   for (const int count : {0, 1, 15, 31, 32, 33, 100}) {
     Matrix<float> x(1, count + 1);

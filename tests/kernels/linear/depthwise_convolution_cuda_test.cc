@@ -74,7 +74,8 @@ struct Problem {
     return y.ToHost();
   }
 
-  // Returns the scalar loop's result in fp32.
+  // Computes the convolution by the scalar loop in fp32. Returns the result,
+  // converted to double.
   Matrix<double> Reference() const {
     const Matrix<float> in = Rounded<float>(ToFloats(x), /*padding=*/0);
     Matrix<float> out(OutputPixels(), x.columns(), /*padding=*/0);
@@ -136,7 +137,7 @@ TYPED_TEST(DepthwiseConvolutionCudaTest, TakesManyTilesAndChannels) {
   Problem<TypeParam>(1, 2, 5, 1028, 3, 1).ExpectAgreement();
 }
 
-// There are more maps than a grid may have blocks in one dimension.
+// There are more maps than 65535, the maximum of gridDim.z.
 TYPED_TEST(DepthwiseConvolutionCudaTest, TakesManyMaps) {
   Problem<TypeParam>(65537, 1, 1, 1, 3, 2).ExpectAgreement();
 }
@@ -153,8 +154,8 @@ TYPED_TEST(DepthwiseConvolutionCudaTest, AppliesBiasAndActivation) {
   }
 }
 
-// Accesses of four channels must give the same bits as those of single
-// channels.
+// With 8 channels, the kernel accesses several channels at a time. With 7
+// channels, it accesses them one by one. Both must give the same bits.
 TYPED_TEST(DepthwiseConvolutionCudaTest, WidthOfAccessesChangesNoBit) {
   const Problem<TypeParam> wide(1, 6, 9, 8, 5, 1);
   Problem<TypeParam> narrow(1, 6, 9, 7, 5, 1);

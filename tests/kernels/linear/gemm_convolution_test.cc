@@ -16,7 +16,7 @@ namespace sfmamba::kernels {
 namespace {
 
 // Random maps, stored as [count * height * width, channels], and random
-// weights. The values of both are rounded to suit weights of type W.
+// weights. If W is BFloat16, both are rounded to bf16.
 template <typename W = float>
 struct Problem {
   Problem(int count, int height, int width, int in, int out, int kernel,
@@ -53,7 +53,7 @@ struct Problem {
     return packed;
   }
 
-  // Computes the pixels in parts of size `part`.
+  // Calls the kernel for `part` output pixels at a time, with y as its output.
   void Add(Matrix<float>& y, CpuIsa isa, int64_t part = 1 << 20) {
     const std::vector<W> packed = Packed(isa);
     args.x = x.data();
@@ -77,7 +77,7 @@ struct Problem {
     return y;
   }
 
-  // Returns the plain sums, computed in double.
+  // Returns the results of the definition, summed in double.
   Matrix<double> Reference() const {
     const int rows = (args.height + args.stride - 1) / args.stride;
     const int columns = (args.width + args.stride - 1) / args.stride;
@@ -167,7 +167,8 @@ TEST_P(GemmConvolutionTest, InBf16ItIsThePlainSumToo) {
   }
 }
 
-// The activations are computed in fp32. Inputs and outputs are bf16.
+// Inputs and outputs are bf16. The activation is computed in fp32 before the
+// outputs are rounded.
 TEST_P(GemmConvolutionTest, InBf16ResultsMayBeRoundedAndInputsBeBf16) {
   for (const int in : {5, 40}) {
     for (const bool gelu : {false, true}) {
@@ -221,7 +222,8 @@ TEST_P(GemmConvolutionTest, InBf16PartsHaveTheSameBitsAndANanStays) {
   Problem<BFloat16> problem(3, 45, 31, 40, 9, 3, 2);
   problem.args.low = 0;
   const Matrix<float> whole = problem.Run(GetParam());
-  // Output rows and columns 1 and 2 read row and column 3 of the second map.
+  // The NaN is in row 3 and column 3 of the second map. An output pixel reads
+  // it if its row is 1 or 2 and its column is 1 or 2.
   problem.x.at(45 * 31 + 3 * 31 + 3, 39) =
       std::numeric_limits<float>::quiet_NaN();
   const Matrix<float> dirty = problem.Run(GetParam());
@@ -273,7 +275,8 @@ TEST_P(GemmConvolutionTest, AddsWhatItWouldWrite) {
   }
 }
 
-// The maps also have several blocks.
+// The kernel computes the output pixels in blocks. Each size of the parts
+// divides the pixels into other blocks.
 TEST_P(GemmConvolutionTest, PartsOfThePixelsHaveTheSameBits) {
   Problem<> problem(2, 45, 31, 6, 9, 3, 2);
   const Matrix<float> whole = problem.Run(GetParam());
@@ -282,8 +285,8 @@ TEST_P(GemmConvolutionTest, PartsOfThePixelsHaveTheSameBits) {
   }
 }
 
-// Computes the outputs [0, 64), then the other outputs, and compares them with
-// those of one call.
+// Computes the output channels [0, 64) and [64, 100) by two calls. Expects the
+// same bits as from one call for all channels.
 template <typename W>
 void ExpectSameBitsInParts(CpuIsa isa) {
   for (const int kernel : {1, 3}) {
@@ -315,7 +318,8 @@ TEST_P(GemmConvolutionTest, ANanStaysWithThePixelsThatReadItAndIsNotClamped) {
   problem.x.at(49 + 24, 3) = std::numeric_limits<float>::quiet_NaN();
   const Matrix<float> dirty = problem.Run(GetParam());
   for (int64_t i = 0; i < dirty.rows(); ++i) {
-    // Output rows and columns 1 and 2 read row and column 3 of the second map.
+    // The NaN is in row 3 and column 3 of the second map. An output pixel reads
+    // it if its row is 1 or 2 and its column is 1 or 2.
     const int64_t row = i % 16 / 4, column = i % 4;
     const bool reads =
         i / 16 == 1 && (row == 1 || row == 2) && (column == 1 || column == 2);

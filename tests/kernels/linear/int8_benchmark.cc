@@ -37,15 +37,16 @@ class Weights {
   std::vector<int32_t> excess_;
 };
 
-// Reports the operations per second of one core. A product and its addition are
-// two operations.
+// Reports the operations per second of one core. `products` is the number of
+// multiplications in one run. A multiplication and the addition of its result
+// count as two operations.
 void ReportFlops(benchmark::State& state, double products) {
   state.counters["flops"] = benchmark::Counter(
       2 * products, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-// Adds the products of SF-Mamba T's stages 3 and 4 at 224 x 224: in_proj or
-// qkv, out_proj, fc1, fc2.
+// Adds a benchmark case for each matrix product of SF-Mamba T's stages 3 and 4
+// at 224 x 224 pixels. The products are in_proj or qkv, out_proj, fc1 and fc2.
 void LinearCases(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgNames({"rows", "in", "out"});
   for (int stage : {3, 4}) {
@@ -60,7 +61,7 @@ void LinearCases(benchmark::internal::Benchmark* benchmark) {
   LeastOfFive(benchmark);
 }
 
-// Times a product, including the rounding of its rows.
+// Times a matrix product, including the rounding of the rows of x to int8.
 void Product(benchmark::State& state) {
   const int64_t rows = state.range(0);
   const int in = static_cast<int>(state.range(1));
@@ -93,7 +94,8 @@ void Product(benchmark::State& state) {
 }
 BENCHMARK(Product)->Apply(LinearCases);
 
-// Adds the convolutions of T's stem and of its stages 1 and 2.
+// Adds a benchmark case for each size of the convolutions in SF-Mamba T's stem
+// and in its stages 1 and 2.
 void ConvolutionCases(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgNames({"side", "in", "out", "stride"});
   benchmark->Args({112, 32, 80, 2});
@@ -104,7 +106,7 @@ void ConvolutionCases(benchmark::internal::Benchmark* benchmark) {
   LeastOfFive(benchmark);
 }
 
-// Times a convolution, including the rounding of its map.
+// Times a convolution, including the rounding of its input map to int8.
 void Convolution(benchmark::State& state) {
   const int side = static_cast<int>(state.range(0));
   const int in = static_cast<int>(state.range(1));

@@ -28,7 +28,8 @@ void QuantizeCpu(const QuantizeMapsArgs& args, int64_t begin, int64_t end) {
   QuantizeMapRowsCpu(args, begin, end);
 }
 
-// The kernels of an instruction set, and the one whose packing they read.
+// The kernels of one instruction set. They read weights that are packed for the
+// instruction set `packing`.
 struct Kernel {
   std::string name;
   CpuIsa packing;
@@ -36,7 +37,8 @@ struct Kernel {
   QuantizeMaps quantize;
 };
 
-// A convolution of random values. These are the same in each run.
+// A convolution of random values. The values are the same in each Problem with
+// the same shape.
 class Problem {
  public:
   explicit Problem(const Shape& shape)
@@ -56,8 +58,9 @@ class Problem {
     return (shape_.width + shape_.stride - 1) / shape_.stride;
   }
 
-  // Convolves with the kernels of an instruction set, first the rows up to
-  // `split`, then the others. y is 1 everywhere before that.
+  // Quantizes the maps and convolves them with `kernel`. Both steps compute the
+  // rows [0, split) in a first call and the other rows in a second call. Before
+  // the convolution, y is 1 everywhere.
   Matrix<float> Run(const Kernel& kernel, int64_t split = 0) {
     const int depth = weights.columns();
     std::vector<int8_t> packed(
@@ -115,7 +118,7 @@ class Problem {
   const Shape shape_;
 };
 
-// Returns the kernels for this CPU.
+// Returns the kernels that a model uses on this CPU.
 Kernel Best() { return {"Best", ActiveCpuIsa(), ConvolveCpu, QuantizeCpu}; }
 
 Kernel Scalar(CpuIsa packing) {
@@ -149,7 +152,8 @@ std::vector<Kernel> Kernels() {
 
 class Int8ConvolutionKernelTest : public testing::TestWithParam<Kernel> {};
 
-// The results must have the same bits as the scalar loop's.
+// The results must have the same bits as the scalar loop's. Only with GELU,
+// they may differ by rounding.
 TEST_P(Int8ConvolutionKernelTest, EqualsTheScalarLoop) {
   for (const Shape& shape : std::vector<Shape>{{1, 1, 1, 4, 1, 3, 1},
                                                {2, 5, 17, 12, 33, 3, 1},

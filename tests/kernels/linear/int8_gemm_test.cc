@@ -20,7 +20,8 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 template <typename T>
 using Aligned = std::vector<T, AlignedAllocator<T>>;
 
-// The kernels of an instruction set, and the one whose packing they read.
+// The kernels of one instruction set. They read weights that are packed for the
+// instruction set `packing`.
 struct Kernel {
   std::string name;
   CpuIsa packing;
@@ -28,7 +29,8 @@ struct Kernel {
   void (*quantize)(const QuantizeArgs&);
 };
 
-// A product of random values. These are the same in each run.
+// A matrix product of random values. The values are the same in each Problem
+// with the same sizes.
 struct Problem {
   Problem(int64_t rows, int in, int out) : x(rows, in), weights(out, in, 0) {
     std::mt19937 random(1);
@@ -45,7 +47,7 @@ struct Problem {
   std::vector<float> bias;  // Empty if there is none.
 };
 
-// A problem's weights, packed, and its rows, rounded.
+// The packed weights of a problem, and its rows of x, rounded to int8.
 class Prepared {
  public:
   template <typename Quantize>
@@ -178,7 +180,8 @@ INSTANTIATE_TEST_SUITE_P(All, Int8KernelTest, testing::ValuesIn(Kernels()),
                          });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Int8KernelTest);
 
-// Rounding changes each factor by at most half a step of its scale.
+// Rounding to int8 changes each factor by at most half of its scale. The error
+// of the whole product must therefore be small, too.
 TEST(Int8GemmTest, IsNearTheProduct) {
   const Problem problem(20, 200, 40);
   const Matrix<float> y = Multiply(problem);

@@ -10,8 +10,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Adds the products of SF-Mamba T's stages 3 and 4 at 224 x 224: in_proj or
-// qkv, out_proj, fc1, fc2.
+// Adds a benchmark case for each matrix product of SF-Mamba T's stages 3 and 4
+// at 224 x 224 pixels. The products are in_proj or qkv, out_proj, fc1 and fc2.
 void LinearCases(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgNames({"isa", "rows", "in", "out"});
   for (int stage : {3, 4}) {
@@ -28,8 +28,8 @@ void LinearCases(benchmark::internal::Benchmark* benchmark) {
   LeastOfFive(benchmark);
 }
 
-// Times a product and reports the operations per second of one core. A product
-// and its addition are two operations.
+// Times a matrix product and reports the operations per second of one core. A
+// multiplication and the addition of its result count as two operations.
 template <typename W>
 void PackedGemm(benchmark::State& state) {
   const int64_t rows = state.range(1), in = state.range(2),
