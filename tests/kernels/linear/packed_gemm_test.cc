@@ -18,7 +18,7 @@ namespace {
 template <typename T>
 class PackedGemmTest : public testing::Test {};
 
-// A weight type and an instruction set.
+// A weight type and an instruction set, as one type parameter for typed tests.
 template <typename Weight, CpuIsa kOne>
 struct Case {
   using W = Weight;
@@ -60,7 +60,7 @@ TYPED_TEST(PackedGemmTest, AgreesWithFp64) {
   }
 }
 
-// The sizes have several blocks of rows and of inputs.
+// Each size needs several blocks of rows, several blocks of inputs, or both.
 TYPED_TEST(PackedGemmTest, AgreesWithFp64InBlocks) {
   SKIP_IF_UNSUPPORTED();
   for (const auto& [rows, in, out] :
@@ -103,7 +103,8 @@ TYPED_TEST(PackedGemmTest, Adds) {
   }
 }
 
-// Tests each number of rows, and each place of a row among them.
+// Multiplies slices of 1 to 25 rows. Each row of a slice must have the same
+// bits as in the product of all rows.
 TYPED_TEST(PackedGemmTest, ARowHasTheSameBitsBesideAnyOthers) {
   SKIP_IF_UNSUPPORTED();
   const Product<W> product(300, 500, 36);
@@ -182,7 +183,8 @@ TYPED_TEST(PackedGemmTest, TakesTheGeluOfWholeSums) {
   }
 }
 
-// The CPU's instruction rounds as the fp32 loop does. Tiles round differently.
+// The AVX512-BF16 instruction rounds its sums as the scalar loop does. AMX
+// tiles round them differently, so the test is skipped on a CPU with AMX.
 TEST(Bf16GemmTest, TheInstructionHasTheBitsOfTheLoop) {
   if (!HasAvx512Bf16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
   if (HasAmxBf16()) GTEST_SKIP() << "products are by AMX";

@@ -1,5 +1,6 @@
-// Compares products of floats that are split into bf16 values with float
-// products.
+// Tests matrix products with SplitFloat weights. They split each float into
+// bf16 parts and multiply the parts. The tests compare them with products of
+// floats.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -55,8 +56,9 @@ struct Problem {
   std::vector<float> bias;
 };
 
-// The errors of a product, each relative to the square root of the sum of its
-// squared terms.
+// The errors of a matrix product. An output is a sum of terms. Its error is
+// divided by the square root of the sum of the squared terms. `rms` is the root
+// mean square of all errors, and `most` is the largest error.
 struct Errors {
   double rms = 0, most = 0;
 };
@@ -81,8 +83,8 @@ Errors ErrorsOf(const Problem& problem, const Matrix<float>& y) {
   return errors;
 }
 
-// Fills x and weights with random normal values. It multiplies each by 2 to the
-// power of another normal value times `spread`.
+// Fills x and the weights with random values (mean + n1) * 2^(spread * n2). n1
+// and n2 are standard normal values, different for each element.
 void Fill(Problem& problem, float mean, float spread, unsigned seed = 1) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
@@ -96,8 +98,8 @@ void Fill(Problem& problem, float mean, float spread, unsigned seed = 1) {
   }
 }
 
-// Expects results to differ by at most `bound`, relative to the sum of the
-// absolute values of the terms.
+// Expects that y differs from `expected` by at most `bound` times the sum of
+// the absolute values of the output's terms.
 void ExpectNearInSum(const Problem& problem, const Matrix<float>& y,
                      const Matrix<float>& expected, double bound) {
   for (int64_t i = 0; i < y.rows(); ++i) {
@@ -145,8 +147,8 @@ TEST_F(SplitGemmTest, IsAsExactAtTheEndsOfTheRange) {
   EXPECT_LE(split.most, 1.5 * floats.most);
 }
 
-// Each factor has only one nonzero value, so the product reveals each bit of
-// it.
+// The tested outputs are sums with a single nonzero term, which is `value`
+// times 1. They must therefore be equal to `value`.
 TEST_F(SplitGemmTest, KeepsAllBitsOfValuesTimesOne) {
   for (const float value :
        {1.0f, -0x1.fffffep0f, 0x1.010102p5f, 1e-20f, 0x1p-100f, -kLargest,
@@ -174,7 +176,7 @@ TEST_F(SplitGemmTest, MissesNoMoreThanTheSmallestNormalFloat) {
   }
 }
 
-// The sizes include odd ones, with one block of inputs and with several.
+// Some sizes are odd. The inputs form one block or several.
 TEST_F(SplitGemmTest, AgreesWithTheScalarLoop) {
   for (const int rows : {1, 16, 17, 33, 70}) {
     for (const int in : {1, 31, 33, 385}) {
@@ -189,8 +191,9 @@ TEST_F(SplitGemmTest, AgreesWithTheScalarLoop) {
   }
 }
 
-// If a part was missing or paired wrongly, a product would change by at least
-// 2^-17.
+// Each float is split into bf16 parts. If a part were missing, or multiplied by
+// the wrong part of the other factor, a product would have a relative error of
+// at least 2^-17.
 TEST_F(SplitGemmTest, AgreesWithTheScalarLoopInSingleProducts) {
   for (int i = 0; i < 50; ++i) {
     Problem problem(3, 1, 5);
@@ -200,8 +203,8 @@ TEST_F(SplitGemmTest, AgreesWithTheScalarLoopInSingleProducts) {
   }
 }
 
-// These rows must have the bits of the float product. The other rows must keep
-// their bits.
+// A row of x with an infinity or a NaN must give the same bits as in the
+// product of floats. The results of the other rows must not change.
 TEST_F(SplitGemmTest, RowsThatAreNotFiniteComeOutAsFloatsGiveThem) {
   for (const float poison : {std::nanf(""), kInfinity, -kInfinity,
                              std::numeric_limits<float>::signaling_NaN()}) {
@@ -236,8 +239,8 @@ TEST(SplitGemmScalarTest, InfinitiesStayInfinite) {
   EXPECT_EQ(y.at(0, 0), 0);
 }
 
-// The cases are sums of two values near the largest one, and a product that
-// exceeds it.
+// In the first and the last case, the terms are the largest float, and their
+// sum overflows. In the second case, each term overflows.
 TEST_F(SplitGemmTest, WhatOverflowsIsInfinite) {
   for (const auto& [value, weight] :
        {std::pair(kLargest, 1.0f), {1e30f, -1e30f}, {-1.0f, kLargest}}) {

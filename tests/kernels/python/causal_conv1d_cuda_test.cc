@@ -30,7 +30,7 @@ class DeviceConv {
     for (int32_t& run : second.run) run = run < 0 ? run : run / 2;
   }
 
-  // Returns each image's outputs.
+  // Returns the outputs of each image.
   std::vector<std::vector<double>> Forward() const {
     const Inputs in(*this);
     const DeviceBatch<T> out = Batch(first.x, second.x);
@@ -40,7 +40,7 @@ class DeviceConv {
     return Doubles(out);
   }
 
-  // Returns each image's gradients of x, initial, weight and bias.
+  // Returns for each image the gradients of x, initial, weight and bias.
   std::vector<std::vector<std::vector<double>>> Gradient() const {
     const Inputs in(*this);
     const std::vector<T> zeros(first.x.size());
@@ -126,7 +126,8 @@ class DeviceConv {
   }
 };
 
-// Expects the result of the scalar loop for the same numbers as doubles.
+// Expects the results that the scalar loop computes in double from the same
+// inputs.
 template <typename T>
 void ExpectScalarLoops(const CausalConvShape& shape, Layout layout,
                        double tolerance, bool bare = false) {
@@ -148,8 +149,8 @@ void ExpectScalarLoops(const CausalConvShape& shape, Layout layout,
   }
 }
 
-// Some have fewer tokens than taps, periods of one token, or more tokens than
-// threads.
+// Some have fewer tokens than taps, periods of one token, or more tokens than a
+// block has threads.
 const CausalConvShape kConvolutions[] = {
     {1, 1, 3, 1}, {5, 4, 3, 50}, {3, 3, 33, 7}, {4, 8, 150, 40}, {2, 4, 0, 5}};
 
@@ -175,7 +176,9 @@ TEST_F(CausalConv1dCudaTest, WhatIsOptionalMayBeMissing) {
   ExpectScalarLoops<double>({5, 4, 30, 11}, Layout::kRows, 1e-12, true);
 }
 
-// The first image has runs of 19 tokens and periods of 10.
+// The convolution never reads a token across the start of a run or of a period.
+// In the first image, a run starts every 19 tokens and a period every 10
+// tokens. Token 17 can therefore only affect the tokens 10 to 18.
 TEST_F(CausalConv1dCudaTest, ABadValueStaysInItsRun) {
   constexpr int kTokens = 40;
   const DeviceConv<float> clean({2, 4, kTokens, 10}, Layout::kRows);
@@ -188,7 +191,7 @@ TEST_F(CausalConv1dCudaTest, ABadValueStaysInItsRun) {
     for (int image = 0; image < 2; ++image) {
       for (int i = 0; i < 2 * kTokens; ++i) {
         if (image == 0 && i >= 10 && i < 19)
-          continue;  // The run of the bad value.
+          continue;  // The bad value may affect this token.
         EXPECT_EQ(y[image][i], expected[image][i]) << image << " " << i;
         EXPECT_EQ(dx[image][0][i], clean_dx[image][0][i]) << image << " " << i;
       }

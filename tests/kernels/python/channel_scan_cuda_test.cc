@@ -19,8 +19,8 @@ namespace {
 template <typename T>
 using Parts = std::vector<std::vector<T>>;
 
-// One scan for each image and group. A, D and the bias belong to the group, so
-// its scans share them.
+// One scan for each image and group. All scans of a group have the same A, D
+// and bias.
 template <typename T>
 class BatchProblem {
  public:
@@ -33,7 +33,7 @@ class BatchProblem {
     for (int k = 0; k < images * groups; ++k) {
       scans.emplace_back(shape, k + 1);
       scans[k].bare = bare;
-      if (bare) {  // Steps of both signs, and no state that grows for long.
+      if (bare) {  // Steps may be negative. A small A keeps the states small.
         for (Real& a : scans[k].A) a /= 4;
       }
       scans[k].A = scans[k % groups].A;
@@ -42,7 +42,7 @@ class BatchProblem {
     }
   }
 
-  // Returns one member of each scan.
+  // Returns the array `member` of each scan.
   template <typename U>
   Parts<U> All(std::vector<U> Scan::*member) const {
     Parts<U> parts;
@@ -64,7 +64,7 @@ std::vector<U> Joined(const Parts<U>& parts, size_t count) {
   return values;
 }
 
-// The problem on the device.
+// The problem's inputs on the device.
 template <typename T>
 class DeviceScan {
  public:
@@ -106,7 +106,7 @@ class DeviceScan {
     return args;
   }
 
-  // Returns the outputs, then the last states, of each scan.
+  // Returns a vector for each scan: its outputs, followed by its last states.
   Parts<double> Forward() const {
     const DeviceBatch<T> out = Batch(problem_.All(&Scan::u));
     const DeviceArray<Real> last(dlast_.size());
@@ -120,8 +120,8 @@ class DeviceScan {
     return results;
   }
 
-  // Returns the gradients that ChannelScanProblem::Gradient() returns, each for
-  // all scans.
+  // Returns the same gradients as ChannelScanProblem::Gradient(), in the same
+  // order. Each gradient has a vector for each scan.
   std::vector<Parts<double>> Gradient() const {
     const BatchScanArgs<T> args = Args();
     const size_t count = problem_.scans.size(), rows = D_.size();
@@ -197,7 +197,8 @@ class DeviceScan {
   const DeviceArray<Real> A_, D_, bias_, dlast_;
 };
 
-// Expects the result of the scalar loop for the same numbers as doubles.
+// Expects the results that the scalar loop computes in double from the same
+// inputs.
 template <typename T>
 void ExpectScalarLoops(const ChannelScanShape& shape, Layout layout,
                        double tolerance, bool bare = false) {
@@ -220,7 +221,8 @@ void ExpectScalarLoops(const ChannelScanShape& shape, Layout layout,
   }
 }
 
-// Odd sizes, partial tiles, and sizes whose blocks have one channel or several.
+// {channels, states, tokens, period}. Some sizes are odd or end with a partial
+// tile. With some sizes, a block has one channel, with others several.
 const ChannelScanShape kScans[] = {{1, 1, 1, kWhole},   {5, 3, 7, 2},
                                    {17, 8, 33, kWhole}, {9, 16, 40, 16},
                                    {6, 32, 35, 17},     {61, 1, 18, kWhole},
@@ -262,8 +264,8 @@ TEST_F(ChannelScanCudaTest, TwoRunsGiveTheSameBits) {
   }
 }
 
-// Puts a bad value into the tokens 20..39, one period, of channel 3 of the
-// second image.
+// Puts a bad value into token 25 of channel 3 of the second image. It may only
+// affect this token's period, which is the tokens 20 to 39.
 class ChannelScanIsolationCudaTest : public DeviceTest {
  protected:
   static constexpr int kTokens = 60, kChannel = 3;
@@ -281,7 +283,8 @@ class ChannelScanIsolationCudaTest : public DeviceTest {
     const auto gradients = scan.Gradient(), expected = clean.Gradient();
     ExpectSameElsewhere(scan.Forward(), clean.Forward());
     for (int g = 0; g < 3; ++g) ExpectSameElsewhere(gradients[g], expected[g]);
-    for (int g = 6; g < 8; ++g) {  // These are sums over channels.
+    // The gradients of B and C are sums over all channels.
+    for (int g = 6; g < 8; ++g) {
       for (size_t i = 0; i < gradients[g][0].size(); ++i) {
         EXPECT_TRUE(std::isfinite(gradients[g][0][i]));
         if (InPeriod(i % kTokens)) continue;

@@ -20,7 +20,8 @@ struct ChannelScanShape {
   int64_t tokens, period;
 };
 
-// The inputs and results of one form of the scan. Tensors are row-major.
+// Random inputs of a scan with the sizes `shape`, and functions that compute
+// its results. T is the type of the tokens' values. Tensors are row-major.
 template <typename T>
 struct ChannelScanProblem {
   using Real = Arithmetic<T>;
@@ -74,7 +75,7 @@ struct ChannelScanProblem {
     return args;
   }
 
-  // Returns the outputs, then the last states.
+  // Returns the outputs, followed by the last states.
   std::vector<double> Forward(CpuIsa isa) {
     std::vector<T> out(u.size());
     std::vector<Real> last(A.size());
@@ -140,7 +141,8 @@ struct ChannelScanProblem {
   std::vector<Real> A, D, bias, dlast, scratch;
 };
 
-// Computes only the outputs by the definition, independently of the kernels.
+// Returns the outputs, without the last states. Computes them by the
+// definition, independently of the kernels.
 inline std::vector<double> ScanDefinition(const ChannelScanProblem<double>& p) {
   const ChannelScanShape& s = p.shape;
   std::vector<double> out(p.u.size());

@@ -1,6 +1,9 @@
-"""Builds kernels/python into a temporary folder of this process, and imports from there.
+"""Builds the package of kernels/python in a temporary folder, and makes it importable.
 
-Builds the source distribution from a copy whose folders have other names.
+The source distribution is built from a copy outside of the repository, in which kernels/python is
+called copy/scan. The copy is then deleted, and the package is built from the distribution alone. If
+the environment variable SFMAMBA_SCAN_SITE names a folder with a built package, this package is used
+instead.
 """
 
 import atexit
@@ -38,7 +41,9 @@ sys.path.insert(0, SITE)
 
 
 def run(*command, **environment):
-    """Runs Python with the package on its path and returns the output."""
+    """Runs Python with the arguments `command` and the package on its path. Returns its standard
+    output. Raises AssertionError if it fails. `environment` has more environment variables.
+    """
     here = str(pathlib.Path(__file__).parent)
     result = subprocess.run([sys.executable, '-B', *command], capture_output=True, text=True,
                             check=False, cwd=here,

@@ -11,7 +11,8 @@ constexpr int kWarp = 32;
 constexpr int kMostStates = 16;
 constexpr unsigned kAll = 0xffffffffu;
 
-// A run of tokens and whether a sequence starts within it.
+// The effect of a run of consecutive tokens on the state. `starts` is not 0 if
+// a sequence starts within the run.
 struct Run {
   ScanSpan span;
   int starts;
@@ -136,8 +137,9 @@ class BucketScan {
     }
   }
 
-  // Returns the state before the thread's items, which `run` describes, and
-  // carries the state on to the next span.
+  // Returns state n before the first of the thread's items. `run` is the effect
+  // of the thread's items. Also writes state n after the last item of the block
+  // to carries_, because the next span begins with it.
   __device__ __forceinline__ float StateBefore(Run run, int n) {
     const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
 #pragma unroll
@@ -172,7 +174,8 @@ class BucketScan {
   Carries& carries_;  // The states at the end of the last span.
 };
 
-// Scans one row and channel per block: x is the row, y the channel.
+// Each block scans one channel of one row. blockIdx.x is the row, and
+// blockIdx.y is the channel.
 template <typename T, int kThreads, int kItems>
 __global__ void __launch_bounds__(kThreads)
     BucketKernel(const BucketScanArgs<T> args) {

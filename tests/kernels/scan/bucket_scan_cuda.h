@@ -6,15 +6,17 @@
 
 namespace sfmamba::kernels {
 
-// The arguments of the selective scan in the form that SF-Mamba's authors
-// found, and in the form to which they changed it, for comparison. Each channel
-// of each row is a block scan in channel-major order. The number of threads is
-// one of some powers of two.
+// The arguments of BucketScanCuda(), a selective scan as in SF-Mamba's paper.
+// It exists only for comparison with the project's kernels. Each channel of
+// each row is scanned by one block of threads, in channel-major order.
+// BucketOf() chooses the number of threads.
 //
-// A row has `sequences` sequences of `length` tokens. The paper calls their
-// number B2. The unfolded scan has one sequence per row. The formulas are those
-// of kernels/scan/selective_scan.h. All pointers are device pointers, and all
-// tensors are dense. Source: SF-Mamba (arXiv 2603.16423), 3.3.
+// A row has `sequences` sequences of `length` tokens. The paper calls this
+// number of sequences B2. With one sequence per row, this is the scan from
+// which the paper starts. With several, this is the paper's folded scan. The
+// formulas are in kernels/scan/selective_scan.h. All pointers are device
+// pointers, and all tensors are dense. Source: SF-Mamba (arXiv 2603.16423),
+// 3.3.
 template <typename T>
 struct BucketScanArgs {
   int rows;  // B1 in the paper.
@@ -31,13 +33,16 @@ struct BucketScanArgs {
   const float* bias;
 };
 
-// The number of threads that scan a row, and the tokens of each at a time.
+// The number of threads that scan a channel of a row, and the number of
+// consecutive tokens (`items`) that each thread scans at a time.
 struct ScanBucket {
   int threads, items;
 };
 
-// Returns 32x4 for up to 128 tokens, 32x8 for up to 256, 32x16 for up to 512,
-// and 64x16 for up to 1024. Scans of longer rows use 128x16 repeatedly.
+// Returns threads x items for rows of `tokens` tokens: 32x4 for up to 128, 32x8
+// for up to 256, 32x16 for up to 512, and 64x16 for up to 1024. For longer
+// rows, returns 128x16. The threads then scan several spans of 2048 tokens, one
+// after another.
 ScanBucket BucketOf(int tokens);
 
 // Enqueues the scan on `stream` and returns. Returns INTERNAL if the launch is

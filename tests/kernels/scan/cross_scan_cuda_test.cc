@@ -91,7 +91,9 @@ struct CrossScanProblem {
     ExpectScanned(Run(plan), Reference(), ScanTolerance(plan));
   }
 
-  // The values before B, and those of B and of C.
+  // The number of values in `projected` for each pixel and direction: one value
+  // that the scan does not read, then B, then C. In a model, dt is computed
+  // from the first value.
   static constexpr int kProjected = 3;
 
   int images, height, width;
@@ -136,7 +138,8 @@ TEST_P(CrossScanCudaTest, AgreesWithFp64InHalfPrecision) {
   CrossScanProblem<Float16>(2, 13, 10, 33).ExpectAgreement(GetParam());
 }
 
-// The map is that of a detector's first stage at 800 x 1344 pixels.
+// The map is as large as in the first stage of a detector for images of
+// 800 x 1344 pixels.
 TEST(CrossScanLargeMapCudaTest, AgreesWithFp64) {
   if (!HasDevice()) GTEST_SKIP() << "no GPU";
   const int channels = Emulated() ? 2 : 96;
@@ -149,7 +152,8 @@ TEST(CrossScanLargeMapCudaTest, AgreesWithFp64) {
   }
 }
 
-// This includes maps with NaNs among the others.
+// The map between the two tested maps contains NaNs. These must not affect the
+// tested maps.
 TEST_P(CrossScanCudaTest, AMapDoesNotDependOnTheOthers) {
   constexpr int kHeight = 6, kWidth = 7, kArea = kHeight * kWidth;
   constexpr int kChannels = 34, kImages = 3;

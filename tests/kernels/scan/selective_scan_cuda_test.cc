@@ -13,7 +13,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Returns the maximum tokens times channels of a case.
+// Returns the maximum of the product tokens * channels for one case of a test.
 int64_t MostWork() { return Emulated() ? 3400 : 400000; }
 
 class SelectiveScanCudaTest : public testing::TestWithParam<ScanPlan> {
@@ -49,8 +49,8 @@ TEST_P(SelectiveScanCudaTest, AgreesWithFp64) {
                                         << ", channels " << channels);
         const ScanProblem<float> scan = MakeScan<float>(tokens, channels);
         ScanPlan plan = GetParam();
-        // The number of rows is limited, because the emulator's time depends on
-        // the number of blocks.
+        // On the emulator, the number of rows is limited. Each row has its own
+        // blocks, and the emulator needs time for each block.
         if (Emulated()) plan.rows = std::min(count, 4);
         ExpectScanned(ScanOnDevice(scan, {count, length}, plan),
                       scan.Reference({count, length}), ScanTolerance(plan));
@@ -179,7 +179,7 @@ TEST_P(SelectiveScanCudaTest, VanishingDeltaKeepsTheState) {
   const Matrix<float> y = ScanOnDevice(scan, {1, 80}, GetParam());
   ExpectScanned(y, scan.Reference({1, 80}), ScanTolerance(GetParam()));
   if (GetParam().kernel != ScanPlan::kLane)
-    return;  // The other kernels round once per piece.
+    return;  // The other kernels scan pieces, which adds a rounding per piece.
   for (int i = 40; i < 80; ++i) EXPECT_TRUE(y.RowEquals(i, y, 39)) << i;
 }
 

@@ -4,8 +4,9 @@
 #include "kernels/scan/selective_scan_cuda.h"
 #include "tests/kernels/scan/device_scan.h"
 
-// Tests that the sequences of one call do not affect each other, and that
-// tokens do not affect earlier ones. The bits must be the same with every plan.
+// Tests that the sequences of one call do not affect each other, and that a
+// token does not affect earlier tokens. With every plan, the outputs must keep
+// all their bits if another sequence or a later token changes.
 namespace sfmamba::kernels {
 namespace {
 
@@ -55,7 +56,7 @@ TEST_P(SelectiveScanIsolationTest, OrderOfSequencesDoesNotMatter) {
     }
   }
   ForRows([&](const ScanPlan& plan) {
-    // In a block scan, a sequence at another place in the row has other bits.
+    // With kFold, the output bits of a sequence depend on its place in the row.
     if (plan.kernel == ScanPlan::kFold && plan.rows == 1) return;
     const PackedSequences sequences{kCount, kLength};
     const Matrix<float> y = ScanOnDevice(scan, sequences, plan);
@@ -90,14 +91,16 @@ TEST_P(SelectiveScanIsolationTest, OutputsDoNotDependOnLaterTokens) {
   }
 }
 
-// One value in sequence 1 of 3 is bad. All other sequences, and the earlier
-// tokens of the same sequence, must keep their bits.
+// One value in the second of three sequences is bad. The outputs of the other
+// sequences, and of the earlier tokens of the same sequence, must keep their
+// bits.
 TEST_P(SelectiveScanIsolationTest, PoisonStaysInItsSequence) {
   const ScanProblem<float> scan = MakeScan<float>(3 * kLength, kChannels);
   const PackedSequences sequences{3, kLength};
   ForRows([&](const ScanPlan& plan) {
-    // If each block has one row, blocks share nothing. This case is skipped on
-    // the emulator, which is slow.
+    // If plan.rows is 0, each sequence has its own row and its own blocks, so
+    // the sequences share no memory of a block. The emulator is slow and skips
+    // this case.
     if (Emulated() && plan.kernel == ScanPlan::kFold && plan.rows == 0) return;
     const Matrix<float> y = ScanOnDevice(scan, sequences, plan);
     for (const auto input : kInputs) {
@@ -121,7 +124,7 @@ TEST_P(SelectiveScanIsolationTest, PoisonStaysInItsSequence) {
   });
 }
 
-// A whole sequence is bad. The sequences around it have odd lengths.
+// All values of one sequence are bad. The sequences have different lengths.
 TEST_P(SelectiveScanIsolationTest, PoisonStaysInItsRaggedSequence) {
   const std::vector<int32_t> offsets = {0, 1, 6, 39, 56, 57, 58, 80};
   const int count = static_cast<int>(offsets.size()) - 1;
@@ -164,7 +167,7 @@ TEST_P(SelectiveScanIsolationTest, ReplacedSequenceChangesNoOther) {
   });
 }
 
-// A thread with two channels rounds like a thread with one.
+// A thread with two channels must round like a thread with one channel.
 TEST(SelectiveScanBitsTest, AlignmentAndPairsChangeNoBit) {
   if (!HasDevice()) GTEST_SKIP() << "no GPU";
   for (const int states : {8, 16}) {

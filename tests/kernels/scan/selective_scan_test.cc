@@ -16,8 +16,8 @@ constexpr double kTolerance = 5e-6;  // Relative to the largest output.
 
 class SelectiveScanTest : public testing::TestWithParam<CpuIsa> {
  protected:
-  // Returns the maximum tokens times channels of a case. With it, a test takes
-  // a few seconds.
+  // Returns the maximum of the product tokens * channels for one case of a
+  // test. This limit keeps the time of a test at a few seconds.
   int64_t MostWork() const {
     return GetParam() == CpuIsa::kScalar ? 40000 : 400000;
   }
@@ -109,7 +109,8 @@ TEST_P(SelectiveScanTest, ReversesSequencesThatStartLater) {
   }
 }
 
-// A fold has a number of rows. Each row is one call for its sequences.
+// To fold means to distribute the sequences over a number of rows. This test
+// makes one call per row, for the sequences of the row.
 TEST_P(SelectiveScanTest, EveryFoldGivesTheSameBits) {
   for (int length : {1, 2, 3, 9, 49, 51, 196, 198, 256, 1024, 4098}) {
     for (int channels : {1, 7, 160, 392}) {
@@ -210,8 +211,9 @@ TEST_P(SelectiveScanTest, OutputsDoNotDependOnLaterTokens) {
   }
 }
 
-// One value in sequence 1 of 3 is bad. All other sequences, and the earlier
-// tokens of the same sequence, must keep their bits.
+// One value in the second of three sequences is bad. The outputs of the other
+// sequences, and of the earlier tokens of the same sequence, must keep their
+// bits.
 TEST_P(SelectiveScanTest, PoisonStaysInItsSequence) {
   constexpr int kLength = 49;
   const ScanProblem<float> scan(3 * kLength, 20);

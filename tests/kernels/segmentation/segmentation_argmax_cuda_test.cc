@@ -54,8 +54,10 @@ struct Problem {
     }
   }
 
-  // All bits of labels and confidences outside the row range are set, and areas
-  // start at 1000.
+  // Runs the kernel for the rows [row_begin, row_end) and returns its results.
+  // Before the run, all bits of labels and confidences are set, and all areas
+  // are 1000. The kernel must not change the labels and confidences of other
+  // rows. It adds its counts to the areas.
   Map Run(bool confidence = true, bool areas = true) const {
     const DeviceArray<T> device_logits(std::vector<T>(
         logits.data(), logits.data() + logits.rows() * classes()));
@@ -130,9 +132,10 @@ template <typename T>
 class SegmentationArgmaxCudaTest : public DeviceTest {};
 TYPED_TEST_SUITE(SegmentationArgmaxCudaTest, ElementTypes);
 
-// The pictures are four times as large as the logits, of other sizes, or
-// smaller than the logits. In some cases the logits shrink, and in some they
-// are a single pixel.
+// The sizes of each case are the sizes of the logits, of the model's input and
+// of the picture. In some cases, the picture is four times as large as the
+// logits, in others smaller than the logits. In one case, the model's input is
+// smaller than the logits. In some cases, the logits have only one pixel.
 TYPED_TEST(SegmentationArgmaxCudaTest, AgreesWithTheScalarLoop) {
   const std::vector<std::vector<Size>> sizes = {
       {{9, 13}, {36, 52}, {36, 52}}, {{9, 13}, {36, 52}, {29, 61}},
@@ -150,7 +153,8 @@ TYPED_TEST(SegmentationArgmaxCudaTest, AgreesWithTheScalarLoop) {
   }
 }
 
-// The logits of all classes are so close to each other that rounding decides.
+// The logits of all classes are so close to each other that rounding decides
+// which is the largest.
 TYPED_TEST(SegmentationArgmaxCudaTest, RoundsAsTheScalarLoopDoes) {
   Problem<TypeParam> problem({9, 13}, 40, {36, 52}, {29, 61});
   std::mt19937 random(1);

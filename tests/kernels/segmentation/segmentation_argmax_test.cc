@@ -65,8 +65,8 @@ struct Problem {
   Matrix<float> logits;
 };
 
-// Resizes [size, classes] to [out, classes] in fp64, bilinearly with half-pixel
-// centres.
+// Resizes a map `in` of [size, classes] to [out, classes]. The resize is
+// bilinear with half-pixel centres, in fp64.
 Matrix<double> Resize(const Matrix<double>& in, Size size, Size out) {
   Matrix<double> resized(out.pixels(), in.columns());
   for (int y = 0; y < out.height; ++y) {
@@ -90,7 +90,8 @@ Matrix<double> Resize(const Matrix<double>& in, Size size, Size out) {
   return resized;
 }
 
-// Returns the logits of each pixel of the picture.
+// Returns the logits of each pixel of the picture. They are resized to the size
+// of the model's input, and then to the size of the picture.
 Matrix<double> Resized(const Problem& problem) {
   return Resize(Resize(ToDouble(problem.logits), problem.size, problem.input),
                 problem.input, problem.out);
@@ -104,9 +105,10 @@ double Probability(const Matrix<double>& logits, int pixel, int label) {
   return 1 / sum;
 }
 
-// The pictures are four times as large as the logits, of other sizes, or
-// smaller than the logits. In some cases the logits shrink, and in some they
-// are a single pixel.
+// The sizes of each case are the sizes of the logits, of the model's input and
+// of the picture. In some cases, the picture is four times as large as the
+// logits, in others smaller than the logits. In one case, the model's input is
+// smaller than the logits. In some cases, the logits have only one pixel.
 const std::vector<std::vector<Size>> kSizes = {
     {{9, 13}, {36, 52}, {36, 52}}, {{9, 13}, {36, 52}, {29, 61}},
     {{9, 13}, {9, 13}, {9, 13}},   {{9, 13}, {9, 13}, {21, 17}},

@@ -18,8 +18,9 @@ class WindowAverageTest : public testing::TestWithParam<CpuIsa> {};
 INSTANTIATE_TEST_SUITE_P(Isa, WindowAverageTest,
                          testing::ValuesIn(SupportedCpuIsas()), IsaName);
 
-// Windows [height, width], whose logits have another size. Their top left
-// corners are at (row, column) of a picture.
+// Windows of height x width pixels. The logits of each window have the size
+// logits_height x logits_width. `corners` has the (row, column) of each
+// window's top left pixel in the picture.
 struct Problem {
   int logits_height, logits_width, classes;
   int height, width;
@@ -28,9 +29,11 @@ struct Problem {
 };
 
 const Problem kProblems[] = {
-    // Three windows overlap. The last one is moved inwards.
+    // Three windows overlap. The last one is moved to the left, so that it ends
+    // at the picture's edge.
     {4, 5, 7, 16, 20, {{0, 0}, {0, 12}, {0, 17}}, 16, 37},
-    // The windows form several rows, and the size is no multiple of four.
+    // The windows form two rows. Their size is not a multiple of four, and
+    // therefore not exactly four times the size of the logits.
     {3, 4, 21, 11, 14, {{0, 0}, {0, 9}, {6, 0}, {6, 9}}, 17, 23},
     {1, 1, 150, 3, 4, {{0, 0}}, 3, 4},         // The logits are a single value.
     {5, 6, 17, 5, 6, {{0, 0}}, 5, 6},          // The logits are not resized.

@@ -11,8 +11,9 @@ namespace {
 
 constexpr int kHeads = 8, kSize = 40;
 
-// Adds SF-Mamba T's stages 3 and 4 at 224 x 224 pixels, and stage 3 of a dense
-// model with only some of its queries.
+// Adds benchmark cases for SF-Mamba T's stages 3 and 4 at 224 x 224 pixels. The
+// last case is like stage 3 of a detector with 84 x 84 tokens, if one call
+// computes only a seventh of the queries.
 void AttentionCases(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgNames({"isa", "queries", "tokens"});
   for (const auto& [queries, tokens] :
@@ -24,9 +25,9 @@ void AttentionCases(benchmark::internal::Benchmark* benchmark) {
   LeastOfFive(benchmark);
 }
 
-// Times one of kHeads heads, whose queries, keys and values are interleaved.
-// Reports the operations per second of one core. A product and its addition are
-// two operations.
+// Times one of kHeads heads. A row of `qkv` has the queries, keys and values of
+// all heads. Reports the operations per second of one core. A multiplication
+// and the addition of its result count as two operations.
 template <typename W>
 void Attention(benchmark::State& state) {
   const int64_t queries = state.range(1), tokens = state.range(2);

@@ -13,7 +13,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// An attention's inputs, for a kernel whose products are in W.
+// The inputs of an attention that computes its products in W.
 template <typename W>
 struct Problem {
   Problem(int64_t queries, int64_t tokens, int d, float deviation = 1)
@@ -96,7 +96,8 @@ TEST_P(AttentionTest, AgreesWithFp64) {
   }
 }
 
-// Besides the inputs, the kernel rounds the weights of the values and y.
+// The inputs are bf16. The kernel also rounds the softmax weights and its
+// result y to bf16.
 TEST_P(AttentionTest, AgreesWithFp64InBf16) {
   for (const auto& [queries, tokens, d] : kSizes) {
     const Problem<BFloat16> problem(queries, tokens, d);
@@ -105,7 +106,8 @@ TEST_P(AttentionTest, AgreesWithFp64InBf16) {
   }
 }
 
-// The largest score is in each block of keys in turn. No power may overflow.
+// The kernel processes the keys in blocks. The largest score is in the first,
+// second or third block. No exponential of the softmax may overflow.
 TEST_P(AttentionTest, LargeScoresOfAnyBlockCount) {
   for (const int64_t strong : {0, 600, 1299}) {
     Problem<float> problem(5, 1300, 8, /*deviation=*/3);
@@ -159,8 +161,9 @@ TEST_P(AttentionTest, PoisonStaysWithItsQueryAndComesFromAnyKey) {
   }
 }
 
-// The memory beside the head is NaN, and so is the scratch memory that an
-// earlier problem used.
+// Runs a larger problem of NaNs, which may leave NaNs in the thread's scratch
+// memory. Then places the inputs of a problem among NaNs, as one head of many.
+// Neither may change the result.
 TEST_P(AttentionTest, PoisonAroundAProblemIsNotRead) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const Problem<BFloat16> problem(40, 45, 20);

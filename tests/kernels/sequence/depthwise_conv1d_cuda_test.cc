@@ -15,8 +15,8 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr double kTolerance = 2e-6;  // Relative to the largest output.
 
-// Row paddings. They allow accesses of 16 bytes, of pairs, and of single
-// values.
+// Numbers of values between rows. With kWide, the kernel can access 16 bytes at
+// a time, with kPairs two values, and with kOdd only single values.
 constexpr int kWide = 8, kPairs = 6, kOdd = 5;
 
 // Returns rows [begin, end) of `from`.
@@ -47,7 +47,8 @@ struct Convolution {
     return arrays.y.ToHost();
   }
 
-  // Returns the scalar loop's result in fp32.
+  // Computes the convolution by the scalar loop in fp32. Returns the result,
+  // converted to double.
   Matrix<double> Reference(const PackedSequences& sequences) const {
     const Matrix<float> in = ToFloats(x);
     Matrix<float> out(x.rows(), x.columns());
@@ -190,9 +191,11 @@ TYPED_TEST(DepthwiseConv1dCudaTest, RaggedAndFoldedEqualOneCallPerSequence) {
   }
 }
 
-// The kernel cuts few sequences into shorter runs than many sequences.
+// Each thread computes a run of tokens. The runs are shorter if a call has few
+// sequences than if it has many. This must not change the results.
 TYPED_TEST(DepthwiseConv1dCudaTest, LengthOfRunsChangesNoBit) {
-  // This is more than 16 x 65536 tokens.
+  // Together, these are more than 16 x 65536 tokens. The runs therefore have
+  // their maximum length.
   constexpr int kLength = 51, kMany = 21000;
   const Convolution<TypeParam> many(kMany * kLength, 1, 3, /*padding=*/0);
   const Matrix<TypeParam> together = many.Run({kMany, kLength});
@@ -254,7 +257,8 @@ TYPED_TEST(DepthwiseConv1dCudaTest, RefusesOtherTaps) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// For these values, Reciprocal() and Exp2() overflow and underflow.
+// For some of these values, the kernel's Exp2() or Reciprocal() overflows or
+// underflows.
 TEST(DepthwiseConv1dCuda, SiluHandlesLargeValues) {
   if (!HasDevice()) GTEST_SKIP() << "no GPU";
   Convolution<float> convolution(8, 1, 3);

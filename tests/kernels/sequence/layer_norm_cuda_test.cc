@@ -16,7 +16,8 @@ namespace {
 
 constexpr double kTolerance = 2e-6;  // Relative to the largest output.
 
-// Row paddings. They allow accesses of 16 bytes and of single values.
+// Numbers of values between rows. With kWide, the kernel can access 16 bytes at
+// a time, with kOdd only single values.
 constexpr int kWide = 8, kOdd = 5;
 
 template <typename X, typename Y>
@@ -30,14 +31,16 @@ struct Norm {
     beta = Normals(random, channels, 0, 0.3f);
   }
 
-  // The tokens of each sequence that the kernel stores apart from x.
+  // The tokens [first, first + count) of each sequence. The kernel writes the
+  // sum of x and `add` for these tokens to a separate array, not to x. Run()
+  // copies this array to Kept::x.
   struct Kept {
     int first, count;
     Matrix<X> x;
   };
 
-  // Runs the kernel, which may change x, and returns y. The offsets of
-  // `sequences` must be on the host.
+  // Runs the kernel and returns y. The kernel may change x. Pointers in
+  // `sequences` must be host pointers.
   Matrix<Y> Run(const PackedSequences& sequences, bool swap,
                 bool with_add = false, Kept* kept = nullptr) {
     const DeviceMatrix<X> device_x(x);
@@ -79,7 +82,8 @@ struct Norm {
     return y.ToHost();
   }
 
-  // Returns the scalar loop's result for x in fp32.
+  // Computes the normalisation of x by the scalar loop in fp32. Returns the
+  // result, converted to double.
   Matrix<double> Reference() const {
     Matrix<float> in = ToFloats(x);
     Matrix<float> out(x.rows(), x.columns());
@@ -137,8 +141,8 @@ TYPED_TEST(LayerNormCudaTest, AgreesWithTheScalarLoop) {
   }
 }
 
-// If the variance was the mean of squares minus the squared mean, it would lose
-// all precision here.
+// The mean is much larger than the deviation. A variance that is computed as
+// the mean of squares minus the squared mean would lose all precision.
 TYPED_TEST(LayerNormCudaTest, KeepsTheVarianceBesideALargeMean) {
   NormOf<TypeParam> norm(8, 320, kWide, /*mean=*/100);
   const Matrix<double> expected = norm.Reference();
@@ -204,8 +208,9 @@ TYPED_TEST(LayerNormCudaTest, KeepsSomeTokensOfEachSequence) {
   }
 }
 
-// Lanes with 8 values and two rows per warp must give the same bits as lanes
-// with 4 values and one row.
+// With the padding kWide, a thread may load 8 values at a time, and a warp then
+// normalises two rows. With kLesser, a thread loads fewer values, and a warp
+// normalises one row. Both must give the same bits.
 TYPED_TEST(LayerNormCudaTest, AnyLoadGivesTheSameBits) {
   constexpr int kLesser = 4;
   for (int channels : {8, 80, 128, 192, 320, 640, 1024}) {
@@ -225,8 +230,8 @@ TYPED_TEST(LayerNormCudaTest, LeavesXAloneWithoutSwap) {
   EXPECT_TRUE(norm.x == before);
 }
 
-// Only rows of sequences [1, 3) of 4 may change. They must equal those of a
-// call for all sequences.
+// A call for the sequences [1, 3) of 4 may write only the rows of these
+// sequences. It must write the same values as a call for all sequences.
 TYPED_TEST(LayerNormCudaTest, KeepsToItsSequences) {
   for (bool swap : {false, true}) {
     NormOf<TypeParam> whole(36, 64), some(36, 64);
@@ -247,7 +252,7 @@ TYPED_TEST(LayerNormCudaTest, PoisonStaysInItsToken) {
                        std::numeric_limits<float>::infinity()}) {
     for (bool swap : {false, true}) {
       NormOf<TypeParam> clean(27, 66), poisoned(27, 66);
-      // This is the last token of sequence 1 of 3.
+      // Token 17 is the last token of the second of three sequences.
       poisoned.x.at(17, 3) = static_cast<X>(poison);
       const int row = swap ? 9 : 17;
       const auto y = clean.Run({3, 9}, swap);

@@ -11,8 +11,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Returns the scalar loop's means: sums in float, then rounded to T. The kernel
-// must give the same bits.
+// Returns the means of the scalar loop. They are computed in float and then
+// rounded to T. The kernel must give the same bits.
 template <typename T>
 Matrix<T> Reference(const Matrix<T>& x, const PackedSequences& sequences,
                     int margin, int padding) {
@@ -84,7 +84,7 @@ TYPED_TEST(TokenMeanCudaTest, HasTheScalarLoopsBits) {
   }
 }
 
-// The sequences have more tokens than a block's threads add at a time.
+// Most sequences have more tokens than a block of threads adds at a time.
 TYPED_TEST(TokenMeanCudaTest, TakesLongSequences) {
   for (int length : {1024, 1025, 2100}) {
     const Matrix<TypeParam> x = Tokens<TypeParam>(length, 24, 8);
