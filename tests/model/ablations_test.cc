@@ -13,8 +13,9 @@ namespace {
 
 constexpr int kClasses = 10;
 
-// A scan mode and the small model's fp64 logits for two images in this mode.
-// The last mode has no logits. Source: docs/network.md, "Other forms".
+// A scan mode and the small model's expected logits for two images in this
+// mode, computed in fp64. The last mode of Ablations() has no expected logits,
+// so ExpectedAblationTest skips it. Source: docs/network.md, "Other forms".
 struct Ablation {
   const char* name;
   ScanMode scan;

@@ -82,8 +82,9 @@ std::vector<TestedImplementation> TestedImplementations() {
 }
 
 at::Tensor RandomValues(const std::string& key, at::IntArrayRef shape) {
-  // The added axis of size 1 is the fan-in, which gives the values a variance
-  // of 1.
+  // DeterministicParameter() divides the variance by the fan-in, which is the
+  // product of all sizes except the first. The added axis of size 1 makes the
+  // fan-in 1, so the values have a variance of 1.
   return DeterministicParameter(key, {c10::multiply_integers(shape), 1})
       .view(shape);
 }

@@ -20,15 +20,21 @@ struct TestedImplementation {
   const ops::Implementation* ops;  // Never destroyed.
   at::ScalarType type;             // The type of maps.
   at::ScalarType normed;           // The type of a LayerNorm's result.
-  at::ScalarType stream;           // Without layer scales.
-  at::ScalarType products;         // The type that products round to.
-  bool reads_pixels;               // Whether the input may be pixels.
+  // The type of the residual stream in networks without layer scales.
+  at::ScalarType stream;
+  // The type to which matrix products round their inputs and weights.
+  at::ScalarType products;
+  bool reads_pixels;  // Whether the network's input may be uint8 pixels.
 };
 
-// Returns all implementations of this machine: the CPU in fp32 with the kernels
-// of the active instruction set, the CPU in bf16 and int8, and CUDA's on the
-// emulator in all three types. If SFMAMBA_CPU_ISA limits the instruction set,
-// returns only the first one, because the others do not depend on it.
+// Returns all implementations that this machine can test, in this order:
+// - The CPU in fp32, with the kernels of the active instruction set.
+// - The CPU in bf16 and in int8.
+// - The CUDA implementation in fp32, bf16 and fp16. An emulator runs its
+//   kernels on the CPU.
+// If the environment variable SFMAMBA_CPU_ISA limits the instruction set,
+// returns only the CPU in fp32. The other implementations are tested without
+// this variable.
 std::vector<TestedImplementation> TestedImplementations();
 
 // Returns random values with mean 0 and variance 1. They depend only on the
@@ -58,8 +64,9 @@ class AgainstReference : public testing::TestWithParam<TestedImplementation> {
                           make(weights.root(), reference())};
   }
 
-  // Return x in the form that the tested implementation's operators read. Map()
-  // is for maps [N, C, H, W]. Normed() is for results of a LayerNorm.
+  // Return x in the type and memory format that the tested implementation's
+  // operators read. Map() is for maps [N, C, H, W]. Normed() is for results of
+  // a LayerNorm.
   static at::Tensor Map(const at::Tensor& x);
   static at::Tensor Normed(const at::Tensor& x);
   // Returns a copy of x [rows, tokens, width] as a residual stream of the
@@ -67,12 +74,14 @@ class AgainstReference : public testing::TestWithParam<TestedImplementation> {
   static ops::Residual Stream(const at::Tensor& x);
 
   // Expects that no value differs from the reference by more than a fraction of
-  // the reference's largest value. This fraction is the same for all shapes and
-  // depths. In fp32 it is 2e-5, because sums of some hundreds of products in
-  // another order and Winograd's method round this much. In half precision it
-  // is four times the type's epsilon. Each product rounds its input, weights
-  // and result to the type and sums in fp32. In int8 it is six steps of 1/127,
-  // because modules have two or three products one after another.
+  // the reference's largest value. Tolerance() returns this fraction. It is the
+  // same for all shapes and depths:
+  // - fp32: 2e-5. Winograd's method has such rounding errors. So have sums of
+  //   several hundred terms that are added in another order.
+  // - bf16 and fp16: four times the type's epsilon. Each matrix product rounds
+  //   its input, weights and result to the type and sums in fp32.
+  // - int8: 6/127, which is six quantization steps. Modules have two or three
+  //   matrix products in sequence, and each adds its own error.
   static void ExpectNear(const at::Tensor& actual, const at::Tensor& expected);
   static double Tolerance();
 

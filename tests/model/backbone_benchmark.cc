@@ -1,8 +1,9 @@
 // Times a whole model with deterministic weights, as the server runs it:
 //   backbone_benchmark --variant=sf_mamba_t --batch=8 --dtype=fp32 --threads=2
-// With --models=2, two models run batches at once, as in a server with many
-// requests for both. With --contexts=2, one model runs two batches at once,
-// each on half of the CPUs, as in a server with cpu_contexts: 2.
+// With --models=2, two batches run at once, each on all CPUs. This is the load
+// of a server with many requests for two models. The benchmark itself loads
+// only one model, which runs both batches. With --contexts=2, two batches run
+// at once, each on half of the CPUs, as in a server with cpu_contexts: 2.
 
 #include <algorithm>
 #include <atomic>
@@ -178,8 +179,10 @@ ModelConfig EverydayConfig(const std::string& variant) {
   return config;
 }
 
-// Returns the images per second of `count` concurrent batches. They run on
-// several models, or on the contexts of one model.
+// Runs `count` batches concurrently, each again and again in a context and a
+// thread of its own. Returns the number of images per second of all threads
+// together. If the model's contexts have different CPUs, the threads are spread
+// over these contexts.
 double RateAtOnce(VisionModel& model, const std::vector<ModelInput>& inputs,
                   int count) {
   const int loop_threads = at::get_num_threads();
@@ -204,7 +207,7 @@ double RateAtOnce(VisionModel& model, const std::vector<ModelInput>& inputs,
   return images / absl::ToDoubleSeconds(absl::Now() - start);
 }
 
-// Prints the images per second of `count` concurrent batches.
+// Measures RateAtOnce() and prints it. Returns 0, the exit code of the program.
 int PrintRateAtOnce(VisionModel& model, const std::vector<ModelInput>& inputs,
                     int count) {
   const double rate = RateAtOnce(model, inputs, count);
@@ -218,7 +221,8 @@ int PrintRateAtOnce(VisionModel& model, const std::vector<ModelInput>& inputs,
   return 0;
 }
 
-// Divides the CPUs among the contexts.
+// Divides the CPUs of this thread among the contexts. Returns a group of CPUs
+// for each context.
 std::vector<ProcessorGroup> Groups(int contexts) {
   const std::vector<int> processors = ops::ThreadProcessors();
   std::vector<ProcessorGroup> groups(contexts);

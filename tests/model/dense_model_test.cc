@@ -275,7 +275,9 @@ TEST_P(DenseModelTest, AnyImageSizeIsTaken) {
   }
 }
 
-// A classifier's result shows what input the backbone got.
+// These tests let a classifier pad its input, as dense models do. A
+// classifier's logits depend on the whole padded input, so they show whether
+// the padding is right.
 TEST(PaddingTest, IsZerosAfterNormalisationRightAndBelow) {
   ModelConfig config = SmallModel();
   const auto plain = MakeModel(config);

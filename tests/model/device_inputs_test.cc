@@ -1,5 +1,5 @@
-// Tests how an emulated GPU handles a classifier's inputs: pixels, values, and
-// the options of each image.
+// Tests how an emulated GPU handles a classifier's inputs: uint8 pixels, float
+// values, and the options of each image.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -43,8 +43,9 @@ TEST_F(DeviceModelTest, ValuesArePaddedAndRecordedToo) {
   }
   EXPECT_EQ(recorded(), 1);
   EXPECT_EQ(replayed(), 2);
-  // Batches of pixels have their own graphs, which must persist when larger
-  // batches of values need larger buffers.
+  // Batches of uint8 pixels and batches of float values have separate buffers
+  // and graphs. A larger batch of values needs larger buffers for values. The
+  // graphs for pixels must not be deleted then.
   ExpectRight(*context, 9);
   images.resize(12, images[0]);
   EXPECT_TRUE(RunBatch(*context, images).ok());
@@ -216,7 +217,10 @@ TEST_F(DeviceModelTest, PageLockedPixelsAreNotGathered) {
   std::copy(pixels_.begin(), pixels_.end(), memory.get());
   std::vector<uint8_t> noise(pixels_.size(), 99);
   // Each case lists the images in pinned memory and the expected number of
-  // copies. The last copy contains the images' layouts.
+  // copies. Each of these images is copied alone. All images between two of
+  // them are one copy. The last copy contains the images after the last one in
+  // pinned memory, if any, and the layouts (interleaved or planar) of all
+  // images.
   for (const auto& [locked, copies] :
        std::vector<std::pair<std::vector<int>, int>>{
            {{}, 1}, {{0, 1, 2, 3, 4}, 6}, {{1, 3}, 5}, {{0, 1}, 3}}) {

@@ -161,7 +161,8 @@ int streams_alive() { return TheState().streams; }
 
 }  // namespace model
 
-// Replaces the definition in the build.
+// Replaces the weak definition of Devices() in model/engine, so that models run
+// on the emulated GPUs.
 namespace engine {
 
 const DeviceRuntime* Devices() {

@@ -108,8 +108,9 @@ TYPED_TEST(WindowCudaTest, CutsMapsIntoWindows) {
   }
 }
 
-// The windows must equal those of a partition without the mean. The ends must
-// equal the means of the scalar loop.
+// The windows must equal the windows of a partition without the mean. The
+// auxiliary tokens at both ends of a window must equal the mean from the scalar
+// loop.
 TYPED_TEST(WindowCudaTest, WritesTheMeanToBothEnds) {
   using T = typename TypeParam::first_type;
   using X = typename TypeParam::second_type;
@@ -182,7 +183,8 @@ TYPED_TEST(WindowCudaTest, JoinsWindowsToMaps) {
   }
 }
 
-// The map is a part of a larger map, so its rows are further apart.
+// The map is the left part of a wider map. The distance between its rows in
+// memory is therefore larger than its own width.
 TYPED_TEST(WindowCudaTest, TakesRowsAnyDistanceApart) {
   using T = typename TypeParam::first_type;
   using X = typename TypeParam::second_type;

@@ -12,7 +12,8 @@ struct SimdMathFunctions {
   void (*softplus2)(const float* x, float* y, int count);
   void (*round)(const float* x, BFloat16* y, int count);
   void (*widen)(const BFloat16* x, float* y, int count);
-  // Compute 2^(a*b) in two forms.
+  // Both functions set y[i] to 2^(a*b[i]). exp2_product() requires |a*b[i]| <=
+  // 126. exp2_product_any_range() also accepts a*b[i] below -126 and NaN.
   void (*exp2_product)(float a, const float* b, float* y, int count);
   void (*exp2_product_any_range)(float a, const float* b, float* y, int count);
 };

@@ -1,5 +1,5 @@
-// Implements SimdMathFunctions with a vector type V, in files for one
-// instruction set.
+// Implements SimdMathFunctions with a vector type V. The file that includes
+// this header is compiled once for each instruction set.
 #ifndef SFMAMBA_TESTS_KERNELS_SIMD_SIMD_MATH_FUNCTIONS_SIMD_H_
 #define SFMAMBA_TESTS_KERNELS_SIMD_SIMD_MATH_FUNCTIONS_SIMD_H_
 

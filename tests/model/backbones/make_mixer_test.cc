@@ -7,7 +7,8 @@
 namespace sfmamba::backbones {
 namespace {
 
-// Calls a mixer through the interface. Made for both implementations.
+// Calls a mixer through the interface Mixer. The test makes one object for the
+// tested implementation and one for the reference implementation.
 class MixerOf {
  public:
   explicit MixerOf(std::unique_ptr<Mixer> mixer) : mixer_(std::move(mixer)) {}

@@ -8,8 +8,8 @@ namespace {
 class MambaMixerTest : public MixerTest {};
 
 TEST_P(MambaMixerTest, ScansHalfOfTheChannels) {
-  // The number of scanned channels is not a multiple of a vector. The second
-  // width gives a rank of 3.
+  // The numbers of scanned channels are 9 and 19, which are not multiples of a
+  // SIMD vector's length. The projections of dt have the ranks 2 and 3.
   for (const int width : {18, 38}) {
     for (const model::ScanMode scan :
          {model::ScanMode::kUni, model::ScanMode::kParallelCat,

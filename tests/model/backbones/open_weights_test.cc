@@ -76,9 +76,11 @@ std::vector<Case> Cases() {
 
 class OpenWeightsTest : public model::AgainstReference {
  protected:
-  // Expects values within a tolerance. In fp32, it is a fraction of the
-  // expected values' standard deviation. In half precision, it is a fraction of
-  // the largest value, because each product rounds.
+  // Expects that the values differ by no more than a tolerance. In fp32, the
+  // tolerance is a fraction of the expected values' standard deviation. In
+  // bf16, fp16 and int8, it is a fraction of the largest expected value. In
+  // these types, matrix products round their inputs. The rounding errors of
+  // large inputs then also appear in small results.
   static void ExpectValues(const at::Tensor& actual,
                            const at::Tensor& expected) {
     const at::Tensor values = expected.to(at::kDouble);
@@ -124,7 +126,8 @@ TEST_P(OpenWeightsTest, MapsAndLogitsAreThoseOfTheOriginalCode) {
   }
 }
 
-// Detectors and segmenters use these maps, with output norms.
+// Detectors and segmenters read the maps of all stages, each after a LayerNorm
+// (the output norm).
 TEST_P(OpenWeightsTest, NormedMapsAreThoseOfTheOriginalCode) {
   model::BackboneConfig config = VMamba("vmamba_t_s1l8", 8, {1, 1, 1, 1});
   config.output_norms = true;
@@ -160,8 +163,8 @@ TEST_P(OpenWeightsTest, AnImagesMapsDoNotDependOnTheBatch) {
   }
 }
 
-// Maps of any size must be right, also at their edges and where blocks of
-// columns meet.
+// Maps of any size must be right. Errors are likely at a map's edges, and at
+// the borders between blocks of columns, which a kernel computes together.
 TEST_P(OpenWeightsTest, MapsOfAnySizeAreTheReferences) {
   for (const Case& each : Cases()) {
     SCOPED_TRACE(each.name);

@@ -6,8 +6,8 @@
 namespace sfmamba::backbones {
 
 // Returns a hybrid backbone that has every feature of the variants. Its widths
-// of 10, 20, 40 and 80 are not multiples of a vector. The scans have 20 and 40
-// channels.
+// are 10, 20, 40 and 80, and its scans have 20 and 40 channels. Most of these
+// numbers are not multiples of a SIMD vector's length, which is 8 or 16.
 inline model::BackboneConfig SmallBackbone() {
   model::BackboneConfig config;
   config.dim = 10;

@@ -20,8 +20,9 @@ TEST(ReversedTest, ReversesEachSequence) {
 
 class SsmBranchTest : public model::AgainstReference {
  protected:
-  // Calls run(branch, u, y) for both branches, with u in the form of the
-  // implementation's products. Expects equal values in y.
+  // Calls run(branch, u, y) for the tested and for the reference branch. u and
+  // y have the type of the implementation's maps. Expects equal values in y
+  // after both calls.
   template <typename Branch, typename Run>
   static void ExpectEqual(const Compared<Branch>& branch, const MixerCase& c,
                           Run run) {

@@ -17,7 +17,8 @@ const std::vector<std::array<int64_t, 3>> kSizes = {
 
 class StageTest : public model::AgainstReference {
  protected:
-  // Compares stage 3 of both implementations. Each sequence has its own row.
+  // Compares stage 3 of both implementations. Each sequence is a row of its
+  // own, so no sequences are folded into one row.
   static void ExpectEqualTokenStages(const model::BackboneConfig& config) {
     constexpr int kStage = 2;
     const auto stage = Both([&](const auto& scope, const auto& ops) {
@@ -88,7 +89,8 @@ TEST_P(StageTest, FoldsSequencesIntoRows) {
   const auto stage = Both([&](const auto& scope, const auto& ops) {
     return TokenStage(scope, /*stage=*/2, config, ops);
   });
-  // There are twelve windows.
+  // A map of 7 x 5 tokens has 2 x 2 windows of 4 x 4 tokens, so three images
+  // have twelve sequences. They are folded into 1, 4 or 6 rows.
   const at::Tensor x = model::RandomValues("x", {3, config.width(2), 7, 5});
   for (const int64_t rows : {1, 4, 6}) {
     ExpectNear(stage.tested.Forward(Map(x), rows),

@@ -64,8 +64,10 @@ TEST(BlockCacheTest, SharesABlockAmongSizesUpToTwice) {
   EXPECT_TRUE(cache.Return(larger, kStart));
 }
 
-// If small tensors used large blocks, the cache would need more and more
-// memory.
+// A block that is much larger than a tensor is used only if the used memory
+// then stays within its peak. Otherwise a small tensor could take the block of
+// a large one. The large tensor would need a new block, and the memory would
+// grow again and again.
 TEST(BlockCacheTest, LeavesALargeBlockToOthersAtThePeak) {
   BlockCache cache(kKeep);
   void* const large = cache.Take(3 * kMegabyte, 0, kStart);
@@ -96,7 +98,8 @@ TEST(BlockCacheTest, TakesTheSmallestThatFits) {
 
 TEST(BlockCacheTest, TakesABlockOnItsOwnNodeOnly) {
   BlockCache cache(kKeep);
-  // This use is so large that the cache's limit allows both blocks.
+  // The cache keeps at most 5/4 of the peak of used memory. This use of 8 MB
+  // raises the limit to 10 MB, so that both blocks below can stay cached.
   EXPECT_TRUE(cache.Return(cache.Take(8 * kMegabyte, 0, kStart), kStart));
   void* const block = cache.Take(kMegabyte, 0, kStart);
   EXPECT_TRUE(cache.Return(block, kStart));
@@ -130,8 +133,8 @@ TEST(BlockCacheTest, GivesBackWhenOthersAreTakenToo) {
   EXPECT_TRUE(cache.Return(other, kStart + kKeep));
 }
 
-// The sizes of blocks always change, for example, if every picture has another
-// size.
+// In this test, each block has another size. This is the case if, for example,
+// every picture has another size.
 TEST(BlockCacheTest, EverNewSizesTakeLittleMoreThanTheLargest) {
   BlockCache cache(kKeep);
   for (int64_t bytes = 64 * kMegabyte; bytes >= kMegabyte;

@@ -18,7 +18,8 @@ TEST_P(BoxHeadTest, ClassifiesAndMovesRegions) {
       const auto head = Both([&](const auto& scope, const auto& ops) {
         return BoxHead(config, kSmallClasses, scope, ops);
       });
-      // The last number needs more than one part.
+      // The convolutions run on at most 50 regions at a time, so 53 regions are
+      // split into two parts.
       for (const int64_t regions : {1, 3, 53}) {
         const at::Tensor x =
             model::RandomValues("x", {regions, config.channels, 3, 3});

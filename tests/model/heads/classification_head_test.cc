@@ -129,8 +129,9 @@ TEST_P(ClassificationHeadTest, AHeatMapIsOfTheBestOfItsClasses) {
   EXPECT_TRUE(Of(results[2]).heat_map.values.empty());
 }
 
-// These logits are from tools/pytorch in fp64, computed with separate layers.
-// 30 % of the features are 6 before the mean.
+// The expected logits are from tools/pytorch in fp64, computed with separate
+// layers. Before the mean over the pixels, 30 % of the features have the value
+// 6, which is ReLU6's limit.
 TEST(ClassificationHeadNeckTest, GivesPyTorchsLogits) {
   constexpr float kExpected[] = {
       0.722212f,  -0.046315f, -1.372503f, 0.378603f,  -0.900895f, -1.854585f,

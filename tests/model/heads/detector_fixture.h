@@ -17,9 +17,12 @@ namespace sfmamba::heads {
 constexpr double kTolerance = 1e-4;
 constexpr int kClasses = 5;
 
-// A detector with the reference's weights, features and answers.
+// A detector's configuration, and the fixture with the weights, features and
+// answers of the reference detector.
 struct Case {
-  std::string fixture, answers;  // Prefix "out." or "faster."
+  // The fixture's name, and the prefix of the answers' keys in the fixture. The
+  // prefix is "out." or "faster.".
+  std::string fixture, answers;
   model::DetectorConfig config;
 };
 

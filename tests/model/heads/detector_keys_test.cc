@@ -47,12 +47,13 @@ int Entries(const std::map<std::string, Part>& parts) {
 struct Expected {
   const char* variant;
   int entries;
-  int64_t backbone, neck;  // Numbers of parameters.
+  int64_t backbone, neck;  // The numbers of parameters in these parts.
 };
 
 class CascadeKeysTest : public testing::TestWithParam<Expected> {};
 
-// The numbers of the reference's modules. See docs/heads.md, "Checkpoint keys".
+// The expected numbers of entries and parameters are the numbers of the
+// reference's modules. docs/heads.md, "Checkpoint keys", lists the keys.
 INSTANTIATE_TEST_SUITE_P(
     Variants, CascadeKeysTest,
     testing::Values(Expected{"mamba_vision_t", 401, 31154368, 2668544},

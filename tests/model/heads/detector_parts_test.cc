@@ -105,8 +105,9 @@ TEST(BoxCoderTest, MovesRegionsForEachClass) {
   }
 }
 
-// Returns logits [n, 6]. Each row's label has the largest logit, except the
-// background's.
+// Returns logits [n, 6] of five classes and the background, which is last. In
+// each row, the background has the largest logit and the row's label has the
+// second largest.
 at::Tensor LogitsOf(const at::Tensor& labels) {
   const at::Tensor logits = at::full({labels.size(0), 6}, -1.0f);
   for (int64_t i = 0; i < labels.size(0); ++i) {
@@ -298,7 +299,8 @@ TEST_F(MulticlassNmsTest, AScoreMustExceedTheThreshold) {
   EXPECT_TRUE(at::equal(kept.labels, at::tensor({0}, at::kLong)));
 }
 
-// Two boxes of different classes are at the same place. One box is empty.
+// The first two boxes have different classes and overlap almost completely. The
+// third box is empty and overlaps no other box.
 TEST_F(MulticlassNmsTest, ClassesCompeteIfAgnostic) {
   const at::Tensor boxes =
       at::tensor({0., 0., 10., 10., 1., 0., 10., 10., 5., 5., 5., 5.},

@@ -13,8 +13,9 @@ TEST_P(FeaturePyramidTest, GivesFiveLevels) {
     return FeaturePyramid(in_channels, /*channels=*/7, scope, ops);
   });
   for (const int64_t images : {1, 3}) {
-    // With the first size, the coarsest map has one pixel. The second has odd
-    // sides.
+    // With a height of 8, the coarsest map has one pixel. With a height of 17,
+    // the maps have 17 x 14, 9 x 7, 5 x 4 and 3 x 2 pixels. Their sides are not
+    // exact halves, because odd sides are rounded up.
     for (const int64_t side : {8, 17}) {
       layers::Features features, own;
       int64_t height = side, width = side - 3;

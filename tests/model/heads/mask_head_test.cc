@@ -17,7 +17,8 @@ TEST_P(MaskHeadTest, GivesEachRegionsMaskOfItsClass) {
     const auto head = Both([&](const auto& scope, const auto& ops) {
       return MaskHead(config, kSmallClasses, scope, ops);
     });
-    // The last number needs more than one part.
+    // The layers run on at most 10 regions at a time, so 13 regions are split
+    // into two parts.
     for (const int64_t regions : {1, 3, 13}) {
       const at::Tensor x =
           model::RandomValues("x", {regions, config.channels, 5, 5});

@@ -102,9 +102,11 @@ TEST(PyramidTest, CpuAndReferenceAgreeAtOddSizes) {
   }
 }
 
-// The last attention block does not compute rows below the map, unless
-// attention is limited to sub-windows. A sub-window as large as the window has
-// no other effect.
+// If a map has only one window, the last attention block skips the window's
+// padding rows, which are below the map. If attention is limited to
+// sub-windows, the block computes all rows. The sub-windows in this test are as
+// large as the windows, so they have no other effect. The maps must therefore
+// be equal with and without sub-windows.
 TEST(PyramidTest, WhatIsCutOffNeedNoLastBlock) {
   for (const model::Tokens tokens :
        {model::Tokens::kData, model::Tokens::kNone}) {
@@ -131,7 +133,8 @@ TEST(PyramidTest, RegionsAreSequencesOfTheirOwn) {
   const auto backbone = backbones::MakeBackbone(
       config.backbone, config.image_size, backbones::FeatureMaps::kAll,
       weights.root(), model::Cpu());
-  // A map of 6 x 8 in windows of 8, and a map of 3 x 4 in windows of 4.
+  // Maps of 6 x 8 tokens have windows of 8 x 8, and maps of 3 x 4 tokens have
+  // windows of 4 x 4.
   EXPECT_EQ(backbone->Sequences(2, 96, 128), (std::vector<int64_t>{2, 2}));
   // The maps have 8 x 9 and 4 x 5 tokens.
   EXPECT_EQ(backbone->Sequences(1, 128, 144), (std::vector<int64_t>{2, 2}));
