@@ -76,8 +76,8 @@ class AgainstReference : public testing::TestWithParam<TestedImplementation> {
   // Expects that no value differs from the reference by more than a fraction of
   // the reference's largest value. Tolerance() returns this fraction. It is the
   // same for all shapes and depths:
-  // - fp32: 2e-5. Winograd's method has such rounding errors. So have sums of
-  //   several hundred terms that are added in another order.
+  // - fp32: 2e-5. Winograd's method causes rounding errors of this size. Sums
+  //   of several hundred terms in another order cause them, too.
   // - bf16 and fp16: four times the type's epsilon. Each matrix product rounds
   //   its input, weights and result to the type and sums in fp32.
   // - int8: 6/127, which is six quantization steps. Modules have two or three

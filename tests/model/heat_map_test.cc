@@ -105,8 +105,8 @@ INSTANTIATE_TEST_SUITE_P(Classifiers, HeatMapTest,
                            return std::string(info.param);
                          });
 
-// Only some images of a batch request heat maps. The contexts are those of a
-// server.
+// Runs whole batches through VisionModel, as the server does. Only one image of
+// the second batch requests a heat map.
 TEST(HeatMapBatchTest, ChangesNoBitOfTheAnswers) {
   for (const bool reference : {false, true}) {
     ModelOptions options;

@@ -9,13 +9,14 @@
 
 namespace sfmamba::model {
 
-// What limits the speed of a launch.
+// The kind of work that a launch does. It determines what limits the launch's
+// speed.
 enum class LaunchKind {
   kGemm,         // A library's matrix product.
   kConvolution,  // A library's convolution.
   kAttention,    // A library's attention.
   kScan,
-  kStem,     // Makes the first map of pixels, fp32.
+  kStem,     // Makes the first map from pixels, in fp32.
   kOnePass,  // Reads and writes memory once.
 };
 
@@ -24,7 +25,7 @@ struct Launch {
   LaunchKind kind = LaunchKind::kOnePass;
   std::string group;       // Its purpose, such as "LayerNorm".
   double flops = 0;        // A multiply-add counts as two.
-  double bytes = 0;        // Read and written, once per tensor.
+  double bytes = 0;        // Bytes read and written, once per tensor.
   int channels = 0;        // Channels of a convolution's input.
   double specials = 0;     // A scan's exponentials, logarithms and divisions.
   tuning::ScanShape scan;  // Selects a scan's plan.
@@ -47,11 +48,19 @@ std::vector<Launch> BackboneLaunches(const ModelConfig& config, int images,
 std::vector<tuning::ScanShape> ScansOf(const ModelConfig& config, int images,
                                        int height, int width);
 
-// Returns the estimated microseconds on an H200 with optimistic rates: memory
-// 3.65 TB/s, products 600 TFLOP/s, convolutions 280 to 550 TFLOP/s, attention's
-// memory 1.2 TB/s. The scan takes 1.6 times the bound of its special functions,
-// and the stem 1.6 times the bound of fp32. A gap of 1.2 us precedes each
-// launch. This is an estimate and no measurement.
+// Returns the estimated time of a launch on an H200, in microseconds. This is
+// the longer of its memory time and its arithmetic time, plus a gap of 1.2 us
+// before the launch. Both times are computed from optimistic rates and are not
+// measured:
+// - All launches except attention read and write memory at 3.65 TB/s.
+// - Attention reads and writes memory at 1.2 TB/s. It has no arithmetic time.
+// - Matrix products compute 600 TFLOP/s.
+// - Convolutions compute 280 to 550 TFLOP/s, depending on their channels.
+// - A scan needs 1.6 times as long as its special functions would need at the
+//   GPU's peak rate. Special functions are exponentials, logarithms and
+//   divisions.
+// - The stem needs 1.6 times as long as its operations would need at the GPU's
+//   peak rate for fp32.
 double ModelledMicroseconds(const Launch& launch);
 
 // Returns the table of one model, with a row per group and the sum.

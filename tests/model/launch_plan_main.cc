@@ -1,4 +1,5 @@
-// Prints the launches of one run of T, S and B for docs/gpu_launches.md.
+// Prints tables for docs/gpu_launches.md. Each table contains the launches of
+// one run of sf_mamba_t, sf_mamba_s or sf_mamba_b.
 #include <cstdio>
 
 #include "absl/strings/str_format.h"

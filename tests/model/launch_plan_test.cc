@@ -56,7 +56,8 @@ TEST(LaunchPlanTest, VariantsKeepToTheirTimes) {
 
 TEST(LaunchPlanTest, ATokenStageCutsItsWindowsInOneLaunchAndCopiesNoneBack) {
   for (const char* variant : {"sf_mamba_t", "sf_mamba_s", "sf_mamba_b"}) {
-    // Each of two stages has one such launch, and one comes before the head.
+    // Stages 3 and 4 each have one launch that cuts windows. A third launch of
+    // this group comes before the head.
     EXPECT_EQ(
         Count(LaunchesOf(Bf16(variant), kImages), "windows, means, tokens"), 3);
   }
@@ -73,8 +74,8 @@ TEST(LaunchPlanTest, CountsTheNetworksArithmetic) {
   const std::vector<Launch> launches = LaunchesOf(Bf16("sf_mamba_t"), 1);
   double flops = 0;
   for (const Launch& launch : launches) flops += launch.flops;
-  // The network has 4.6 G multiply-adds, including the cost of combining two
-  // projections.
+  // The network has 4.6 G multiply-adds. This includes the additional cost of
+  // computing the projections x_proj and dt_proj in one matrix product.
   EXPECT_NEAR(flops / 2e9, 4.6, 0.1);
   EXPECT_EQ(Count(launches, "selective scan"), 6);
   EXPECT_EQ(Count(launches, "attention"), 6);

@@ -263,7 +263,9 @@ std::unique_ptr<at::ObserverContext> OnStart(const at::RecordFunction& call) {
     return nullptr;
   }
   if (inside_kernel++ > 0) return nullptr;
-  // Except for these operators, the result is as large as the first operand.
+  // Adds the bytes of all operands. The operators add_, relu_ and clamp_ also
+  // write their first operand, so its bytes are added twice. copy_ only writes
+  // its first operand. The results of the other operators are not counted.
   double bytes = 0, first = -1;
   const auto add = [&](const at::Tensor& x) {
     if (first < 0) first = Bytes(x);

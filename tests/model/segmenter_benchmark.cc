@@ -1,7 +1,8 @@
 // Times the parts of UperNet with random weights on one picture of noise:
 //   segmenter_benchmark --variant=sf_mamba_t --height=512 --width=683
-// One round warms up. The program prints medians of the other rounds. The hash
-// of the logits shows whether another thread count or form gives the same bits.
+// One round warms up. The program prints the medians of the other rounds. It
+// also prints a hash of the logits. The hashes of two runs show whether, for
+// example, two numbers of threads give the same bits.
 
 #include <cstdint>
 #include <cstdio>

@@ -16,6 +16,7 @@ struct Time {
 
 // Measures each part of a benchmark's rounds. The first round only warms up.
 //
+//   Stopwatch timed;
 //   for (int round = 0; round <= rounds; ++round) {
 //     const auto y = timed("part", [&] { return Part(x); });
 //   }
@@ -32,9 +33,10 @@ class Stopwatch {
     return result;
   }
 
-  // Returns the medians of all parts in order, followed by their sum, called
-  // "all". The format is lines of text. If `json`, it is members of a JSON
-  // object, each with a comma before it.
+  // Returns the median time of each part, in order of the first calls. The sum
+  // of the medians follows under the name "all". If `json` is false, each part
+  // is a line of text. If `json` is true, each part is a member of a JSON
+  // object, with a comma before it.
   std::string Report(bool json) const;
 
  private:
@@ -42,7 +44,7 @@ class Stopwatch {
   std::map<std::string, std::vector<Time>> times_;
 };
 
-// Returns the largest memory that this process has had so far.
+// Returns the peak of this process's physical memory so far, in MiB.
 double PeakMemoryMiB();
 
 }  // namespace sfmamba::model

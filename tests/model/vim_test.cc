@@ -254,7 +254,7 @@ std::ostream& operator<<(std::ostream& out, const Kind& kind) {
   return out << kind.name;
 }
 
-// A small Vim with 16 patches, 24 channels and 3 layers.
+// A small Vim with 9 patches of 16 x 16 pixels, 24 channels and 3 layers.
 class VimTest : public testing::TestWithParam<Kind> {
  protected:
   static constexpr int kImages = 4, kSize = 48, kClasses = 5;

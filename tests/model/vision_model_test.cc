@@ -197,7 +197,8 @@ TEST_P(BatchOfManyTest, AnImageHasTheSameBytesBesideOthersOnOneThread) {
   at::set_num_threads(threads);
 }
 
-// One image of a batch is poisoned. The parameter is a way to run batches.
+// One image of a batch consists of NaN or infinity. The test's parameter
+// contains the options that determine how batches are run.
 class IsolationTest : public testing::TestWithParam<ModelOptions> {};
 
 TEST_P(IsolationTest, ANonFiniteImageLeavesItsBatchMatesAlone) {
@@ -308,7 +309,8 @@ TEST(VisionModelTest, RefusesAFoldThatDoesNotDivideTheSequences) {
 
 TEST(VisionModelTest, TellsHowItFolds) {
   // With 96 x 96 pixels, stage 3 has 6 x 6 tokens, which are four windows of 4
-  // x 4. Images are run one by one.
+  // x 4. Each window has its own row. By default, the CPU runs images one by
+  // one, so a batch of two images does not have more rows.
   EXPECT_EQ(MakeModel(SmallModel())->fold_factor(1), 4);
   EXPECT_EQ(MakeModel(SmallModel())->fold_factor(2), 4);
   EXPECT_EQ(MakeModel(SmallModel(), {true, 2})->fold_factor(2), 2);

@@ -64,8 +64,8 @@ TEST(HybridBackboneSequencesTest, AreThoseOfTheStagesOfTokens) {
                                   model::Reference());
     // There are three images. In stage 3, a map of 21 x 11 tokens has 3 x 2
     // windows of 10 x 10 tokens. In stage 4, a map of 11 x 6 tokens has 3 x 2
-    // windows of 5 x 5 tokens. If the EfficientNet trunk is longer, it replaces
-    // stage 3, so only stage 4 has sequences.
+    // windows of 5 x 5 tokens. If `longer`, the EfficientNet trunk also
+    // replaces stage 3, so only stage 4 has sequences.
     const std::vector<int64_t> expected =
         longer ? std::vector<int64_t>{3 * 3 * 2}
                : std::vector<int64_t>{3 * 3 * 2, 3 * 3 * 2};

@@ -64,10 +64,10 @@ TEST(BlockCacheTest, SharesABlockAmongSizesUpToTwice) {
   EXPECT_TRUE(cache.Return(larger, kStart));
 }
 
-// A block that is much larger than a tensor is used only if the used memory
-// then stays within its peak. Otherwise a small tensor could take the block of
-// a large one. The large tensor would need a new block, and the memory would
-// grow again and again.
+// A tensor gets a block that is much larger than needed only if the used memory
+// stays within its peak. Without this rule, a small tensor could take the block
+// of a large one. The large tensor would then need a new block, and the memory
+// would grow again and again.
 TEST(BlockCacheTest, LeavesALargeBlockToOthersAtThePeak) {
   BlockCache cache(kKeep);
   void* const large = cache.Take(3 * kMegabyte, 0, kStart);

@@ -26,8 +26,8 @@ constexpr double kTolerance = 1e-4;
 const std::vector<int> kInChannels = {8, 16, 24, 32};
 constexpr int kChannels = 16, kClasses = 7;
 
-// Returns random maps of two images. Their sizes are those of a backbone's maps
-// for inputs of this size.
+// Returns random maps of two images. They have the same sizes as a backbone's
+// maps of inputs with this height and width.
 layers::Features RandomFeatures(int height, int width) {
   layers::Features features;
   for (int i = 0; i < 4; ++i) {
@@ -173,7 +173,8 @@ INSTANTIATE_TEST_SUITE_P(All, SegmentationHeadAgainstReferenceTest,
                          model::NameOf);
 
 TEST_P(SegmentationHeadAgainstReferenceTest, GivesLogitsOfOddSizes) {
-  // The numbers of channels are not multiples of a vector.
+  // Most numbers of channels are not multiples of a SIMD vector's length, which
+  // is 8 or 16.
   const std::vector<int> in_channels = {5, 10, 20, 40};
   const auto head = Both([&](const auto& scope, const auto& ops) {
     return SegmentationHead(in_channels, /*channels=*/11, kClasses, scope, ops);

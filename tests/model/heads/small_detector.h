@@ -9,8 +9,8 @@
 
 namespace sfmamba::heads {
 
-// Returns a cascade in which the numbers of channels are not multiples of a
-// vector.
+// Returns a cascade of two box stages. Its numbers of channels, 7 and 19, are
+// not multiples of a SIMD vector's length.
 inline model::DetectorConfig SmallDetector() {
   model::DetectorConfig config;
   config.box_stages = 2;
@@ -27,7 +27,7 @@ inline model::DetectorConfig SmallDetector() {
 }
 constexpr int kSmallClasses = 5;
 
-// The size of the images to which SmallPyramid() belongs.
+// The size in pixels of the images to which SmallPyramid() belongs.
 constexpr int kSmallDetectorHeight = 65, kSmallDetectorWidth = 42;
 
 // Returns maps of odd sizes, [images, channels, H, W]. Their strides are 4, 8,

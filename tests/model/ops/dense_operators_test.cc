@@ -62,7 +62,8 @@ TEST_P(DenseOperatorsTest, RoiAlign) {
     for (const at::Tensor& rois : {OddRegions(), OddRegions().narrow(0, 0, 1),
                                    RandomBoxes(17), at::empty({0, 4})}) {
       for (const int size : {1, 3, 7}) {
-        // Regions with sides below 24 pixels are read from the finest level.
+        // Regions of less than 24 x 24 pixels are read from the finest level.
+        // The limit is twice `finest_scale`.
         const auto align = [&](const Implementation& ops, const auto& maps) {
           return ops.RoiAlign(maps, strides, rois, size, /*finest_scale=*/12);
         };

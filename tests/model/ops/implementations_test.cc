@@ -279,8 +279,8 @@ TEST_P(ImplementationsTest, ShortConvolution) {
 TEST_P(ImplementationsTest, ScanWithItsProjections) {
   constexpr int kChannels = 18, kLength = 7;
   for (const int states : {8, 16}) {
-    // With the higher rank, an implementation may combine both projections to
-    // one product.
+    // An implementation may compute x_proj and dt_proj with one combined matrix
+    // product. With these few channels, CUDA does so for both ranks.
     for (const int rank : {1, 9}) {
       const ScanProjectionParameters projection{
           {Values("x_proj.weight", {rank + 2 * states, kChannels}), {}},
@@ -368,7 +368,7 @@ TEST_P(ImplementationsTest, Attention) {
        std::vector<std::array<int64_t, 5>>{
            {1, 1, 1, 1, 1}, {3, 2, 7, 7, 5}, {1, 3, 17, 4, 12}}) {
     // The shape is [3, sequences, heads, tokens, d]. The tensor has the memory
-    // layout of a product's result.
+    // layout of a matrix product's result.
     const at::Tensor qkv =
         model::RandomValues("qkv", {sequences, tokens, 3, heads, d})
             .permute({2, 0, 3, 1, 4});

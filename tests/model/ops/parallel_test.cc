@@ -140,8 +140,11 @@ TEST_F(ParallelTest, AGroupsThreadsStayOnItsProcessors) {
 
 TEST_F(ParallelTest, TheThreadsOfOperatorsStayOnTheirGroupsProcessors) {
   std::thread([] {
-    // libtorch sets a thread's limits in the thread's first loop. For loops
-    // that are compiled into this test, it does this separately.
+    // In a thread's first call of at::parallel_for(), libtorch sets the number
+    // of threads for the thread's loops. The function is a template, so this
+    // test contains its own copy, whose first call sets the number again. This
+    // call is made here. Otherwise the call below would overwrite the number
+    // from OnProcessorGroup.
     at::parallel_for(0, 1, 1, [](int64_t, int64_t) {});
     const std::vector<int> own = {ThreadProcessors().back()};
     const OnProcessorGroup on_group({own, /*threads=*/2});

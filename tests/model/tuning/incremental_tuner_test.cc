@@ -165,7 +165,7 @@ TEST_F(IncrementalTunerTest, ATableOfAnotherGpuIsLeftAsItIs) {
 
 TEST_F(IncrementalTunerTest, KeepsToItsBudgetForEachModel) {
   options_.budget = TimeFor({Shape(1), Shape(8)}) +
-                    // Ends while the third is measured.
+                    // The budget ends while the third shape is measured.
                     absl::Milliseconds(50);
   const auto tuner = Start();
   const absl::Time start = time_;

@@ -68,7 +68,9 @@ TEST(ScanShapesTest, AWholeMapIsRoundedUpToSubWindows) {
 TEST(ScanShapesTest, DenseModelsScanTheirPaddedPicture) {
   const model::ModelConfig config =
       *model::VariantConfig("sf_mamba_t", model::VisionTask::kDetection);
-  // 800 x 1344 pixels give maps of 50 x 84 and 25 x 42.
+  // The largest picture has 800 x 1333 pixels and is padded to 800 x 1344. Its
+  // maps of 50 x 84 and 25 x 42 tokens are padded to one window of 84 x 84 or
+  // 42 x 42 tokens. Two auxiliary tokens are added to each window.
   EXPECT_EQ(Names(config, 1), Strings({"fp32 160 channels 8 states 1 x 7058",
                                        "fp32 320 channels 8 states 1 x 1766"}));
 }

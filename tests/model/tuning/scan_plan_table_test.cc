@@ -151,8 +151,10 @@ TEST(FoldTableTest, FindsTheNearestInPowersOfTwo) {
   sequences.Set({Shape(256, 198), Lane(2), 1});
   EXPECT_EQ(sequences.Nearest(Shape(80, 198))->plan.lanes, 1);
   EXPECT_EQ(sequences.Nearest(Shape(100, 198))->plan.lanes, 2);
-  // The distances of both numbers are added. Two powers of two in one number
-  // are farther than one power in each.
+  // Both distances together count like the distance of two points in a plane.
+  // The first entry has 4 times as many sequences, so its distance is log2(4) =
+  // 2. The second entry has twice the sequences and twice the length. Its
+  // distance is only sqrt(1 + 1) = 1.4.
   ScanPlanTable both(kDevice);
   both.Set({Shape(128, 200), Lane(1), 1});
   both.Set({Shape(64, 400), Lane(2), 1});

@@ -141,15 +141,18 @@ TEST_F(AdmissionTest, SlotsShareTheWork) {
   state_.slots = 3;
   state_.busy_until = {kNow + Ms(10), kNow + Ms(40)};
   state_.work.earlier = Ms(30);
-  // The idle slot does the first 10 ms of the work alone. Then two slots do 10
+  // The idle slot does the first 10 ms of the 30 ms alone. Then two slots do 10
   // ms each.
   EXPECT_NEAR(Start(), 20, 1e-3);
+  // One slot does 10 ms alone, two slots do 30 ms each until 40 ms have passed,
+  // and then three slots do 30 ms each.
   state_.work.earlier = Ms(160);
   EXPECT_NEAR(Start(), 70, 1e-3);
 }
 
-// The slots also share the work of a single request. Earlier work of the client
-// makes `drained` later than `drained_alone`.
+// If the queue has only one request, all slots run batches of this request.
+// `drained` includes the client's earlier images, but `drained_alone` does not.
+// If there are earlier images, `drained` is therefore later.
 TEST_F(AdmissionTest, SlotsShareTheWorkOfARequestAlone) {
   state_.slots = 2;
   request_.images = 8;

@@ -183,7 +183,8 @@ TEST(BatchCurveTest, AStrayBatchOfARareSizeIsForgotten) {
   curve.Record(8, Ms(40), kStart + absl::Seconds(2));
   EXPECT_EQ(curve.Points().count(4), 0);
   EXPECT_NEAR(ToMs(curve.Median(4)), 20, 0.1);
-  // Three batches of a size are enough to keep its estimate.
+  // If at least three batches of a size have run, its estimate is not
+  // forgotten.
   for (int i = 0; i < 3; ++i) {
     curve.Record(4, Ms(30), kStart + absl::Seconds(2));
   }
@@ -218,8 +219,8 @@ TEST(BatchCurveTest, WhatWasMeasuredLongAgoGivesWayToWhatRuns) {
   EXPECT_NEAR(measured.pace(), pace, 1e-9) << "it was wrong, nothing changed";
   used.Record(8, Ms(50), later);
   EXPECT_NEAR(ToMs(used.Median(8)), 50, 0.1);
-  // If no other size ran during the pause, a single batch changes the estimate
-  // less.
+  // In `idle`, no other size ran during the pause. A single batch then changes
+  // the estimate less than in `measured` and `used`.
   idle.Record(8, Ms(50), later);
   EXPECT_GT(ToMs(idle.Median(8)), 75);
 }
@@ -278,13 +279,16 @@ TEST(BatchCurveTest, LargerSizesThatNeverRanWereMeasuredAsWrongly) {
   RunOften(&uneven, 1, 20, later);
   uneven.Record(2, Ms(20), later);
   EXPECT_NEAR(ToMs(uneven.P95(4)), 60, 0.1);
-  // A batch that takes longer than measured does not change other sizes.
+  // The batch of 2 images takes 70 ms, which is longer than the 40 ms from
+  // Set(). A longer batch does not change the estimates of other sizes.
   BatchCurve slower(8);
   for (int n : {1, 2, 4}) slower.Set(n, {Ms(20 * n), Ms(20 * n)}, kStart);
   RunOften(&slower, 1, 20, later);
   slower.Record(2, Ms(70), later);
   EXPECT_NEAR(ToMs(slower.Median(4)), 80, 0.1);
-  // Measures both sizes again. They do not run after this measurement.
+  // The sizes 8 and 4 are measured again. Then a batch of 4 images takes only
+  // half of the measured time. The size 8 has not run after its measurement, so
+  // its estimate is halved, too.
   curve.Set(8, {Ms(160), Ms(160)}, later);
   curve.Set(4, {Ms(80), Ms(80)}, later);
   const absl::Time latest = later + absl::Seconds(11);

@@ -34,8 +34,8 @@ class BatchQueueClientsTest : public testing::Test {
     queue_.Push(std::move(task), At(now_));
   }
 
-  // Runs the next image and returns its number. Returns -1 if no single image
-  // is due.
+  // Runs the next batch and returns the number of its image. Returns -1 if no
+  // batch is due, or if the batch has more than one image.
   int Next() {
     const auto batch = queue_.PopBatch(At(now_));
     if (!batch.has_value() || batch->tasks.size() != 1) return -1;
@@ -44,7 +44,8 @@ class BatchQueueClientsTest : public testing::Test {
     return Id(batch->tasks[0]);
   }
 
-  // Returns the milliseconds until the request's images would be in a batch.
+  // Returns the milliseconds until the batch with the request's last image
+  // would start.
   double Start(const AdmissionRequest& request) {
     return absl::ToDoubleMilliseconds(queue_.Estimate(request, At(now_)).start -
                                       At(now_));

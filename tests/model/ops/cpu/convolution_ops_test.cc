@@ -47,7 +47,8 @@ TEST(GemmConvTest, IsLibtorchsWithTheSameBitsOnAnyThreads) {
   at::set_num_threads(threads);
 }
 
-// If there are few pixels, the threads divide the outputs.
+// If there are few pixels, each thread computes some of the output channels. If
+// there are many, each thread computes some of the pixels.
 TEST(GemmConvTest, FewPixelsHaveTheSameBitsOnAnyThreads) {
   const int threads = at::get_num_threads();
   const at::Tensor x = Map(1, 32, 9, 9);

@@ -30,7 +30,8 @@ at::Tensor Multiply(const at::Tensor& x, const at::Tensor& weight,
   return y;
 }
 
-// The threads divide the outputs or the rows.
+// If there are few rows and many outputs (columns of the result), the threads
+// divide the outputs. Otherwise they divide the rows.
 TEST(ProductTest, HasTheSameBitsOnAnyThreads) {
   const int threads = at::get_num_threads();
   for (const auto& [rows, out] : {std::pair(300, 20), {51, 1000}, {3, 70}}) {
@@ -57,7 +58,8 @@ TEST(ProductTest, ReadsAndWritesRowsOfWiderTensors) {
   ops::Gemm(half, ops::PackGemm(w), {}, GemmOutput::kSet,
             wide.narrow(1, 16, 48));
   EXPECT_TRUE(at::equal(wide.narrow(1, 16, 48), expected));
-  // The columns of x may also be far apart.
+  // x may also be stored column by column. The values of a row are then not
+  // adjacent in memory.
   EXPECT_TRUE(at::equal(Multiply(half.t().contiguous().t(), w, {}), expected));
 }
 
@@ -68,8 +70,9 @@ TEST(ProductTest, Adds) {
   EXPECT_TRUE(at::equal(y, before + Multiply(x, w, {})));
 }
 
-// It must not matter whether values are rounded before or in the product, and
-// in or after it.
+// The input may be rounded to bf16 by the caller or by Gemm(). The result may
+// be rounded by Gemm() or afterwards by the caller. The bits must be the same
+// in all cases.
 TEST(ProductTest, TakesAndReturnsBf16WithTheBitsOfFp32) {
   const at::Tensor x = Values("x", 51, 640), w = Values("w", 100, 640);
   const at::Tensor bias = Values("bias", 1, 100).view({100});

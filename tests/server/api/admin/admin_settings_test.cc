@@ -69,7 +69,8 @@ TEST_F(AdminSettingsTest, ChangesTheLimitsOfAQueueWhileItRuns) {
   EXPECT_EQ(info.settings().queues(0).max_queue_bytes(), 1);
   EXPECT_NE(Classify(two).code, StatusCode::OK);
 
-  // Loading resets the queue's limits to the configuration.
+  // LoadModel discards the limits that were changed above. The limits of the
+  // model's configuration apply again, except for fields in the request.
   v1::LoadModelRequest load;
   load.set_name("fake");
   load.mutable_batching()->set_max_batch_size(2);

@@ -202,8 +202,8 @@ TEST_F(PublishedModelTest, AModelsOwnNameComesFirst) {
   ASSERT_EQ(Metadata("fake_encoded", "", &metadata).code, StatusCode::OK);
   EXPECT_EQ(metadata.versions(0), "7");
   EXPECT_EQ(metadata.inputs(0).datatype(), "FP32");
-  // The name means the model "fake_encoded", which has no version 3. Version 3
-  // of "fake" is not found under this name.
+  // "fake_encoded" would also be the second name of the model "fake", which has
+  // a version 3. But a model of this name exists, and it has no version 3.
   EXPECT_EQ(Metadata("fake_encoded", "3", &metadata).code,
             StatusCode::NOT_FOUND);
 }

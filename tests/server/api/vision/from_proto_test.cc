@@ -50,7 +50,7 @@ TEST(FromProtoTest, AnUnsetSideOfACropIsThePictures) {
   EXPECT_EQ(source->crop->x_min, 0);
   EXPECT_EQ(source->crop->x_max, 0.5f);
   EXPECT_EQ(source->crop->y_max, 1);
-  // FromProto() accepts a crop's side at zero. A later check refuses it.
+  // FromProto() accepts a crop whose y_max is 0. A later check refuses it.
   image.mutable_crop()->set_y_max(0);
   source = FromProto(image);
   ASSERT_TRUE(source.ok()) << source.status();
