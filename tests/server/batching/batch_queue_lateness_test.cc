@@ -79,7 +79,8 @@ TEST(BatchQueueLatenessTest, NothingIsLateWhereNothingIsKnown) {
   BatchQueue queue(Options(4, 0));
   queue.Push(MakeTaskToFinish(1, At(1)), At(0));
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1}));
-  // With an estimate that is five seconds old, no task counts as late, either.
+  // The queue drops late tasks only if its estimates are fresh. Five seconds
+  // later, the estimate of 60 ms is too old, so task 2 is not dropped.
   Teach(&queue, 1, 60);
   queue.Push(MakeTaskToFinish(2, At(5001)), At(5000));
   EXPECT_EQ(Ids(queue.PopBatch(At(5000))), Numbers({2}));

@@ -179,15 +179,17 @@ TEST(BatchQueueAdmissionTest, HigherClassesOfItsKeyGoBeforeTheirTime) {
     task.priority = server::Priority::kHigh;
     queue.Push(std::move(task), At(0));
   }
-  // The three tasks of the request's class take 30 ms. Meanwhile, the higher
-  // class gets 8/3 of this time.
+  // The request runs after the three tasks of its own class, which take 30 ms.
+  // The higher class gets 8 ms for every 3 ms of the request's class, so it
+  // takes 80 ms before the request.
   EXPECT_NEAR(absl::ToDoubleMilliseconds(
                   queue.Estimate(Request(At(500)), At(0)).start - At(0)),
               30 + 80, 1);
 }
 
-// The request runs after the image that is being decoded. It therefore also
-// runs after the task of the other key.
+// The request runs after the image that is being decoded, although this image
+// is not in the queue yet. The request also runs after the three waiting tasks,
+// because their deadlines are earlier. One of them has another key.
 TEST(BatchQueueAdmissionTest, ImagesThatAreDecodedLetOthersGoBefore) {
   BatchQueue queue(Options(1, 0));
   Teach(&queue, 1, 10);
@@ -230,7 +232,8 @@ TEST(BatchQueueAdmissionTest, TheRequestsImagesOfOtherKeysRunBeforeItsLargest) {
   };
   EXPECT_EQ(times(), std::vector<int>({0, 40, 40, 40, 40}));
   request.others[Key()] = 3;
-  // The prediction adds a margin of 1 ms to a wait of 30 ms.
+  // Only the predicted finish, which is the second number, includes a margin.
+  // For a wait of 30 ms, the margin is about 1 ms, so the finish is 71 ms.
   EXPECT_EQ(times(), std::vector<int>({30, 71, 70, 70, 70}));
   queue.Push(MakeTask(1, At(400)), At(0));  // An earlier deadline, other key.
   EXPECT_EQ(times(), std::vector<int>({40, 81, 80, 70, 70}));

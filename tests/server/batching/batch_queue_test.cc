@@ -236,8 +236,9 @@ TEST(BatchQueueTest, TheMostUrgentOfAllSizesLeavesFirst) {
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({61}));
 }
 
-// An unknown client sends urgent tasks again and again. The one task of the
-// client "patient" must still run soon.
+// Urgent tasks without a client name arrive again and again. The queue treats
+// them as the tasks of one client. The only task of the client "patient" must
+// still run soon.
 TEST(BatchQueueTest, UrgentTasksDoNotStarveThoseOfAnotherClient) {
   QueueRoom room({1000, 1000});
   BatchQueue queue(Options(2, 0));
@@ -301,7 +302,8 @@ class BatchQueuePropertyTest : public ::testing::TestWithParam<int> {
     }
   }
 
-  // Returns the image sides for which a batch must be due.
+  // Returns the image sizes for which a batch must be due. Images are square,
+  // so a size is the side length in pixels.
   std::set<int> DueSides(bool draining) const {
     struct Bucket {
       int count = 0;

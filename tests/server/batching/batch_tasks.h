@@ -20,8 +20,10 @@ namespace sfmamba::batching {
 // A delay that is longer than any test.
 inline constexpr absl::Duration kNever = absl::Hours(1);
 
-// Returns the same new device `count` times, once for each thread. The device
-// allows as many turns at a time. No other batcher uses it.
+// Returns the devices of a batcher with `count` threads, one element for each
+// thread. All elements point to the same device. Each call creates a new
+// device, which no other batcher uses. At most `count` turns exist on the
+// device at a time, so all threads can run batches concurrently.
 inline std::vector<DeviceTurns*> Threads(int count) {
   static auto* const devices = new std::list<DeviceTurns>;  // Never destroyed.
   return std::vector<DeviceTurns*>(count, &devices->emplace_back(count));
@@ -33,7 +35,8 @@ inline BatchOptions Options(int max_batch_size,
   BatchOptions options;
   options.max_batch_size = max_batch_size;
   options.max_queue_delay = max_queue_delay;
-  // In this mode, the wait does not depend on earlier arrivals.
+  // In this mode, a batch waits for more tasks even if few tasks arrived
+  // before. In kLatency mode, the wait depends on earlier arrivals.
   options.mode = BatchMode::kThroughput;
   return options;
 }

@@ -150,8 +150,10 @@ TEST_F(BatcherDevicesTest, ATurnForNothingIsGivenBack) {
   EXPECT_EQ(log_.ran(), std::vector<std::string>({"a1"}));
 }
 
-// A second batch is due when the first thread ends its batch, but the other
-// thread runs it. The first thread must then hold no turn.
+// When the first thread ends its batch, a second batch is due. The first thread
+// therefore still holds its turn while it answers. Meanwhile, the other thread
+// runs the second batch. No task is then left for the first thread, so it must
+// end its turn.
 TEST_F(BatcherDevicesTest, AThreadThatWaitsHoldsNoTurn) {
   const auto other_member = other_.Join();
   std::optional<DeviceTurns::Turn> other_busy(

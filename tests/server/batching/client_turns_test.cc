@@ -23,8 +23,9 @@ LineId Line(int queue, Priority priority = Priority::kNormal) {
   return {{queue, queue}, priority, {}};
 }
 
-// Simulates a device. A flow is a client's images in one line. Each flow always
-// has another image waiting.
+// Simulates a device. A flow consists of one client's images in one line. A
+// line contains the images with the same queue, priority class and batch key
+// (see LineId). Each flow always has another image waiting.
 class Device {
  public:
   struct Flow {

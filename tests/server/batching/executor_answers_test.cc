@@ -1,4 +1,5 @@
-// Tests which answers find their thread idle, see BatchInfo::thread_is_idle.
+// Tests for which answers BatchInfo::thread_is_idle is true. It is true if no
+// other batch is due when the image is answered.
 
 #include <vector>
 

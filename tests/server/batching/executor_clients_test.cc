@@ -1,5 +1,6 @@
-// Tests how an executor shares its queue and the time before deadlines among
-// clients.
+// Tests how an executor limits what one client may occupy, so that other
+// clients can send requests too. The limits apply to the places in the queue
+// and to the device time until a request's deadline.
 
 #include <memory>
 #include <string>

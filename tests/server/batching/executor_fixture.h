@@ -72,8 +72,9 @@ class FakeModel : public model::VisionModel {
     // at the start of each Run().
     std::function<void()> before_prepare = [] {};
     std::function<void()> before = [] {};
-    // If true, images are answered one by one, like on a CPU with a dense
-    // model. If false, they are answered at the end of the batch.
+    // If true, each image is answered before the next image runs. Dense models
+    // (detectors and segmenters) do this on a CPU. If false, all images are
+    // answered at the end of the batch.
     bool one_by_one = false;
     std::function<void(float value)> before_image = [](float) {};
   };

@@ -63,8 +63,8 @@ TEST(DecideTest, WaitsForTheNextSizeIfArrivalsReachIt) {
   line.gap = Ms(1);
   const Decision decision = Decide(kLatency, {line}, kStart);
   EXPECT_EQ(decision.line, -1);
-  // The task may wait 5 ms, and the mean gap between arrivals is 1 ms. After 4
-  // ms, the next arrival would be too late.
+  // The task may wait until 5 ms, and the mean gap between arrivals is 1 ms. If
+  // no task has arrived by 4 ms, the next arrival is expected after 5 ms.
   EXPECT_EQ(decision.wake, At(4));
   EXPECT_EQ(Decide(kLatency, {line}, At(4)).line, 0);
   line.gap = Ms(6);
@@ -99,9 +99,14 @@ TEST(DecideTest, DoesNotWaitUntilTheMostUrgentIsLate) {
   const BatchCurve curve = Linear(10, 1);
   WaitingLine line = Line(curve, 1, 15);
   line.gap = Ms(0.5);
-  // The deadline is 15 ms. A batch of two takes 12 ms, the margin is 1 ms, and
-  // the gap is 0.5 ms.
+  // The deadline is 15 ms, and the margin is 1 ms. In latency mode, the batch
+  // waits for a second task. A batch of two tasks takes 12 ms, so the second
+  // task must arrive by 15 - 12 - 1 = 2 ms. The mean gap between arrivals is
+  // 0.5 ms, so the wait ends at 2 - 0.5 = 1.5 ms.
   EXPECT_EQ(Decide(kLatency, {line}, kStart).wake, At(1.5));
+  // In throughput mode, the gap does not matter. The task must leave in time
+  // even if it stays alone. A batch of one task takes 11 ms, so the wait ends
+  // at 15 - 11 - 1 = 3 ms.
   EXPECT_EQ(Decide(kThroughput, {line}, kStart).wake, At(3));
 }
 

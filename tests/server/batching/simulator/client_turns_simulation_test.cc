@@ -92,7 +92,8 @@ class StarvationTest : public ::testing::TestWithParam<int> {
   }
 };
 
-// The caller may wait for at most two batches more than there are clients.
+// With n clients, the caller waits for at most n + 2 batches. The clients are
+// the flooders and the caller itself.
 TEST_P(StarvationTest, ACallerWaitsForItsTurnOnlyWhateverOthersClaim) {
   for (const auto& [batch, flooders] : {std::pair(1, 8), {1, 32}, {8, 32}}) {
     for (const double deadline : {0.5, 1.5, 30.0}) {
@@ -109,8 +110,10 @@ TEST_P(StarvationTest, ACallerWaitsForItsTurnOnlyWhateverOthersClaim) {
   }
 }
 
-// If several classes wait, the wait of a class is longer by this factor: the
-// weight of all classes divided by the weight of the class.
+// The caller is the only client of class NORMAL. If no other class waited, the
+// caller would wait for at most 1 + 2 batches. The flooders have class HIGH.
+// The classes share the device in the ratio 8 to 3, so NORMAL gets 3/11 of the
+// time. The caller's wait may therefore be 11/3 times as long.
 TEST_P(StarvationTest, AFloodOfAHigherClassDelaysByItsShare) {
   for (const bool is_new : {false, true}) {
     const ClientResult caller =
@@ -123,13 +126,15 @@ TEST_P(StarvationTest, AFloodOfAHigherClassDelaysByItsShare) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, StarvationTest, Range(1, kSeeds + 1));
 
-// The parameters are the load, the deadline in durations of a batch, and the
-// number of clients.
+// The parameters are the load, the deadline and the number of clients. The load
+// is a multiple of the capacity. The deadline is a multiple of the duration of
+// a full batch.
 class GoodputTest
     : public ::testing::TestWithParam<std::tuple<double, int, int>> {};
 
-// Compares with a single client, whose images run in the order of their
-// deadlines.
+// Compares the goodput of several clients with the goodput of one client that
+// sends the same images. The images of one client run in the order of their
+// deadlines, which is the policy EDF (earliest deadline first).
 TEST_P(GoodputTest, IsThatOfTheEarliestDeadlineFirst) {
   const auto [load, batches, clients] = GetParam();
   Scenario scenario = CpuClassifier(batches);

@@ -40,7 +40,9 @@ class FixedQueue {
   int size() const { return waiting_.size(); }
   int CountOf(absl::string_view /*client*/) const { return 0; }
 
-  // Predicts nothing. Useless unless SimulationOptions::admits is false.
+  // Returns an empty estimate, because a FixedQueue predicts nothing. Set
+  // SimulationOptions::admits to false for a FixedQueue. The simulator then
+  // does not call this method.
   AdmissionEstimate Estimate(const AdmissionRequest& /*request*/,
                              absl::Time /*now*/) const {
     return {};

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Turns the simulator's CSV into a picture and a table.
 
-    bazel-bin/tests/server/batching/simulator/simulate | tests/server/batching/simulator/plot.py
-    docs
+    bazel-bin/tests/server/batching/simulator/simulate |
+        tests/server/batching/simulator/plot.py docs
 
-Writes goodput.svg, which shows goodput against load, into the folder. Replaces the text between
-the marks `<!-- simulator -->` and `<!-- /simulator -->` of the folder's serving.md with a table.
+The argument is a folder that contains serving.md. Writes goodput.svg into this folder. The picture
+shows goodput against load. Writes the table into serving.md, where it replaces the text between
+the marks `<!-- simulator -->` and `<!-- /simulator -->`.
 """
 
 import csv
@@ -93,9 +94,10 @@ def picture(rows):
 def table(rows):
     """Returns the Markdown table with a row for each panel.
 
-    Each cell contains the goodput of three servers, in percent of the offered load. These are the
-    latency mode, a FixedQueue and a server without batching. The last column is the largest
-    `wasted` of the latency mode.
+    Each cell contains three goodputs, in percent of the offered load. They are the goodputs of
+    BatchQueue in latency mode, of FixedQueue, and of a server without batching. The last column
+    is only about BatchQueue in latency mode. It contains the percentage of the computed images
+    that were late, at the load with the highest percentage.
     """
     out = ['| | ' + ' | '.join(f'{load:g}x' for load in TABLE_LOADS) + ' | wasted |',
            '|---' * (len(TABLE_LOADS) + 2) + '|']

@@ -1,4 +1,4 @@
-"""Tests the picture and the table of the simulator's figures."""
+"""Tests the picture and the table that plot.py makes from the simulator's CSV."""
 
 import pathlib
 import sys

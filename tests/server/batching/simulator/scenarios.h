@@ -35,8 +35,8 @@ Scenario CpuMixed();
 // Returns a scenario with the sizes of CpuMixed() on four devices, which
 // compute 30,000 images per second.
 Scenario GpuMixed();
-// Returns a scenario in which three models share four devices. One model is
-// dense.
+// Returns a scenario in which three models share four devices. For one of the
+// models, batching saves no time.
 Scenario SeveralModels();
 
 // Returns arrivals at `load` times the scenario's capacity.

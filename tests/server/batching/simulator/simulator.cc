@@ -261,8 +261,9 @@ class Simulator {
   }
 
   // Returns the model that goes next on the device, among models with a due
-  // batch. With FixedQueue, there are no turns. The model that has used the
-  // least device time then goes next.
+  // batch. ClientTurns chooses the model. A FixedQueue does not use
+  // ClientTurns, so the model that has used the least device time then goes
+  // next.
   std::optional<int> NextModel(size_t device) {
     std::vector<int> models;
     for (size_t model = 0; model < queues_.size(); ++model) {
@@ -300,7 +301,9 @@ class Simulator {
     ++result_.batches;
     result_.busy += took;
     if (images == 1) result_.in_small += took;
-    // A model that was idle earns no credit for device time.
+    // An idle model must not save up device time, because it would then go
+    // before the other models for long. Its used time is therefore raised until
+    // it is at most one batch below the highest used time of all models.
     const absl::Duration least =
         *std::max_element(used_.begin(), used_.end()) - took;
     used_[model] = std::max(used_[model], least) + took;

@@ -12,8 +12,9 @@
 #include "server/batching/batch_queue.h"
 #include "tests/server/batching/simulator/trace.h"
 
-// Simulates the real BatchQueue, its decisions and its admission in virtual
-// time. The simulator can also use a FixedQueue.
+// Runs the real BatchQueue, with its decisions and its admission, in virtual
+// time. Only the requests and the devices are simulated. The simulator can also
+// run a FixedQueue.
 namespace sfmamba::batching {
 
 // Returns the duration of a batch of `images` images of `key`, without noise.
@@ -42,8 +43,9 @@ struct SimulationOptions {
   double outliers = 0;
   // If true, queues know the durations of batches from the start.
   bool is_measured = true;
-  // Queues then know these durations multiplied by this factor, except for
-  // batches of one image.
+  // Simulates wrong measurements if `is_measured` is true. The durations that
+  // queues know from the start are multiplied by this factor. The durations of
+  // batches of one image are not multiplied.
   double measured_factor = 1;
   uint32_t seed = 1;
 };
@@ -53,8 +55,9 @@ struct ClientResult {
   int offered = 0;
   int refused = 0;
   int in_time = 0;
-  absl::Duration device;  // Their part of the batches' time.
-  // The longest wait in the queue, of all images that ran.
+  absl::Duration device;  // The device time of the images that ran.
+  // The longest time that one of the client's images waited in the queue until
+  // its batch started. Counts only images that ran.
   absl::Duration longest_wait;
 };
 
@@ -74,12 +77,13 @@ struct SimulationResult {
   int batches = 0;
   absl::Duration in_small;  // Device time in batches of one image.
   absl::Duration busy;      // The busy time of all devices.
-  // The device time that the images in time would need in batches of the most
-  // efficient size.
+  // The device time that would suffice for all images that were answered in
+  // time, if they ran in batches of the most efficient size.
   absl::Duration useful;
   absl::Duration end;      // The end of the last batch.
-  absl::Duration latency;  // The mean of all images in time.
-  // The longest time from arrival to a batch of any image that ran.
+  absl::Duration latency;  // The mean latency of all images in time.
+  // The longest time that an image waited in the queue until its batch started.
+  // Counts only images that ran.
   absl::Duration longest_wait;
   std::array<int, server::kPriorityCount> ran = {};  // Images by Priority.
   std::vector<int> in_time_by_model;
@@ -93,6 +97,7 @@ struct SimulationResult {
   double goodput() const {
     return offered == 0 ? 1 : double(in_time) / offered;
   }
+  // The fraction of the computed images that were late.
   double wasted() const {
     return late + in_time == 0 ? 0 : double(late) / (late + in_time);
   }

@@ -1,5 +1,5 @@
-// Compares the real BatchQueue in virtual time with the best possible result
-// and with FixedQueue.
+// Runs the real BatchQueue in virtual time. Compares its results with the best
+// possible results and with the results of FixedQueue.
 
 #include "tests/server/batching/simulator/simulator.h"
 
@@ -157,8 +157,10 @@ TEST_P(OverloadTest, GoodputHoldsWithManyEqualClients) {
   }
 }
 
-// Requests with the longest deadlines cost most and are admitted most often.
-// The test therefore measures device time first, and images second.
+// Requests with the longest deadlines cost most device time and are admitted
+// most often. Few images can then use all device time. The limit for the useful
+// device time is therefore strict, and the limit for the number of images is
+// loose.
 TEST_P(OverloadTest, MixedSizesHoldTheDevicesTime) {
   const auto [load, arrivals] = GetParam();
   if (load < 2) GTEST_SKIP() << "the load is below the capacity at times";
@@ -265,8 +267,8 @@ TEST(FixedBesideTest, LosesHalfAsMuchAtNineTenths) {
   EXPECT_LE(ours_lost, 0.55 * fixed_lost);
 }
 
-// With a changing load, a mean of nine tenths of the capacity is sometimes more
-// than the capacity.
+// The rate of kWaves and kDiurnal changes over time. It is sometimes above the
+// capacity, even if its mean is nine tenths of the capacity.
 TEST_P(FixedTest, IsFifteenPercentAboveItFromNineTenthsOnIfTheLoadChanges) {
   if (GetParam() == Arrivals::kPoisson || GetParam() == Arrivals::kBursts) {
     GTEST_SKIP() << "nine tenths are less than the capacity all the time";
@@ -288,12 +290,12 @@ TEST(SimulatorTest, NoClassStarves) {
   for (const server::Priority priority :
        {server::Priority::kHigh, server::Priority::kNormal,
         server::Priority::kLow}) {
-    RequestKind kind;
+    RequestKind kind;  // Without deadline.
     kind.priority = priority;
     scenario.kinds.push_back(kind);
   }
-  // No request has a deadline.
   scenario.options.models[0].options.max_batch_size = 1;
+  // Requests are refused only if the queue is full.
   scenario.options.admits = false;
   scenario.capacity = Capacity(scenario.options, scenario.kinds);
   const SimulationResult result =
@@ -353,9 +355,10 @@ TEST(SimulatorTest, LearnsWhatWasNotMeasured) {
   EXPECT_GE(Goodput(scenario, result), 0.8);
 }
 
-// A prediction never becomes earlier because another task waits. Only the
-// predicted start may, if the task has the request's key, because it can fill
-// up a batch.
+// If one more task waits, the predictions `start` and `drained` do not become
+// earlier. There is one exception. If the new task has the request's batch key,
+// `start` can become earlier, because the request can join the batch of this
+// task.
 TEST(SimulatorTest, AdmissionIsMonotoneInTheLoad) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 30; ++trial) {
