@@ -1,5 +1,6 @@
-// Tests cancellations at each stage of a call. The test takes the part of gRPC
-// and holds the call at each stage.
+// Tests cancellations at each stage of a call. The test replaces gRPC, so it
+// calls the server's reactor itself. It blocks the call at one stage and then
+// cancels the call.
 
 #include <pthread.h>
 
@@ -52,7 +53,8 @@ class HeldPool {
   absl::Notification released_;
 };
 
-// A call of Detect. The test cancels it, and gRPC does nothing by itself.
+// A call of Detect without a connection. The test calls the reactor's methods
+// that gRPC would call, for example to cancel the call.
 class Call {
  public:
   Call(const call::MethodTable& methods, rpc::SendWatch* sends,
@@ -123,7 +125,9 @@ class CancellationTest : public testing::Test {
         repository_(InFolder(), MakeLoad(), &metrics_, &log_),
         decode_pool_(OneThread("decode")),
         methods_(Environment(), api::VisionMethods()) {
-    // This avoids a log line about calls without a deadline.
+    // The calls of this test have no deadline and an empty client name. The
+    // server logs this once for each client. The set of these clients already
+    // contains the empty name, so the server logs nothing.
     clients_.Insert("");
     EXPECT_TRUE(repository_.Scan().ok());
     EXPECT_TRUE(repository_
@@ -204,7 +208,9 @@ class CancellationTest : public testing::Test {
     options.directory = folder_;
     return options;
   }
-  // The environment's clock holds a decode thread at `decode_gate_`.
+  // Returns the environment of the calls. The clock of this environment passes
+  // `decode_gate_` when a decode thread reads the time. If the gate is closed,
+  // the thread blocks while it decodes a picture.
   prediction::TransportEnvironment Environment() {
     prediction::TransportEnvironment environment{
         {repository_, decode_pool_, decode_room_, finish_pool_, finish_room_,
@@ -300,8 +306,8 @@ TEST_F(CancellationTest, WhileTheAnswerIsEncoded) {
 TEST_F(CancellationTest, BetweenTheImagesOfACall) {
   mask_gate_.Close();
   const auto call = Start(3);
-  // The first image's mask is at the gate. The other images wait for the
-  // thread.
+  // The only finish thread encodes the first image's mask and blocks at the
+  // gate. The other two images wait for this thread.
   mask_gate_.WaitForBatch();
   WaitUntil([this] { return finish_pool_.queued() >= 2; },
             "the other answers that are to be encoded");

@@ -41,8 +41,8 @@ bool IsRed(const model::ModelInput& image, int x, int y) {
          PixelByte(image, 3 * pixel + 2) <= 128;
 }
 
-// Returns the rectangle around the red pixels in the input. It is empty if
-// there are none.
+// Returns the rectangle around the red pixels in the input. If the input has no
+// red pixel, `x2` and `y2` of the rectangle are 0.
 model::Box RedBox(const model::ModelInput& image) {
   model::Box box = {static_cast<float>(image.width),
                     static_cast<float>(image.height), 0, 0};
@@ -58,7 +58,8 @@ model::Box RedBox(const model::ModelInput& image) {
   return box;
 }
 
-// A mask whose pixels wait at a gate, unless the gate is null.
+// A mask that passes a gate before its pixels are read. If the gate is closed,
+// the reading thread waits. If the gate is null, the thread never waits.
 class GatedMask final : public PixelMask {
  public:
   GatedMask(base::Mask mask, Gate* gate)

@@ -13,15 +13,17 @@
 
 namespace sfmamba::server {
 
-// Makes a fake model's batches wait. Thread-safe.
+// Makes threads wait, for example the threads that run a FakeModel's batches. A
+// thread that calls Pass() waits while the gate is closed. Thread-safe.
 class Gate {
  public:
   void Close() { SetOpen(false); }
   void Open() { SetOpen(true); }
 
-  // Waits while the gate is closed. The model calls this.
+  // Waits while the gate is closed.
   void Pass();
-  // Waits until a batch or a mask is at the closed gate.
+  // Waits until at least one thread is in Pass(), for example with a batch or
+  // a mask.
   void WaitForBatch();
 
   // Makes the device of every model fail permanently from now on.
@@ -46,11 +48,13 @@ class Gate {
 // A classifier returns ten different sums of the image's values. A detector
 // finds the rectangle around the red pixels, with class 1 and score 0.75. Its
 // mask is full except for the top left pixel. Without red pixels it finds
-// nothing. A segmenter returns class 2 for red pixels and class 0 otherwise,
-// with a confidence of 200 and 100. If logits are requested, it returns 1 for
-// these classes in every fourth row and column. A pixel is red if its red value
-// exceeds 128 and the other values do not. A pixel of a tensor is red if its
-// first value exceeds 0.5.
+// nothing. A segmenter gives each red pixel class 2 with a confidence of 200.
+// All other pixels get class 0 with a confidence of 100. If logits are
+// requested, the segmenter returns logits for each pixel in every fourth row
+// and column. The logit of the pixel's class is 1, and the others are 0.
+//
+// A pixel is red if its red value exceeds 128 and the other values do not. A
+// pixel of a tensor is red if its first value exceeds 0.5.
 class FakeModel : public model::VisionModel {
  public:
   static constexpr int kSide = 64;  // Side of a classifier's input, in pixels.
@@ -60,7 +64,8 @@ class FakeModel : public model::VisionModel {
   static constexpr int kClasses = 10;
   static constexpr float kScore = 0.75f;
 
-  // Batches wait at `gate`. Masks wait at `mask_gate` unless it is null.
+  // Each batch passes `gate` before it runs. Each mask passes `mask_gate`
+  // before its pixels are read, unless `mask_gate` is null.
   FakeModel(const model::ModelConfig& config, Gate* gate,
             Gate* mask_gate = nullptr)
       : config_(config), gate_(*gate), mask_gate_(mask_gate) {}

@@ -1,5 +1,5 @@
-// Tests that calls through a trusted proxy count for the clients that it names,
-// over every transport.
+// Tests calls through a trusted proxy, over every transport. The proxy names
+// the clients that sent the calls, and each call counts for its client.
 
 #include <memory>
 #include <string>
@@ -96,8 +96,9 @@ TEST_F(ForwardedClientsTest, TheClientWithMostHealthWatchesLosesItsOldest) {
   const auto first = watch("198.51.100.1");
   const auto second = watch("198.51.100.2");
   const auto third = watch("198.51.100.2");
-  // The status is CANCELLED if the server does not know yet that its first
-  // answer was sent.
+  // The server ends the second watch with RESOURCE_EXHAUSTED. If the server has
+  // not noticed yet that its last message to this watch was sent, it cancels
+  // the call instead, because the client may have stopped reading.
   EXPECT_THAT(second->reader->Finish().error_code(),
               testing::AnyOf(grpc::StatusCode::RESOURCE_EXHAUSTED,
                              grpc::StatusCode::CANCELLED));

@@ -113,8 +113,10 @@ int Connect(int port) {
   return fd;
 }
 
-// Sends the request and receives the answer. Returns whether its status is 200.
-// `answer` is empty before and after.
+// Sends the request and receives the answer. Returns true if the answer has
+// status 200. Returns false if it has another status or if the connection
+// fails. `answer` is a buffer that the caller reuses for all requests of a
+// connection. It must be empty, and is empty again after a complete answer.
 bool AskOnce(int fd, absl::string_view request, std::string* answer) {
   while (!request.empty()) {
     const ssize_t sent = send(fd, request.data(), request.size(), MSG_NOSIGNAL);

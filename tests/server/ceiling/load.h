@@ -16,7 +16,8 @@ constexpr int kRequestsInFlight = 64;
 struct Rate {
   double per_second;
   double server_micros, client_micros;  // CPU time per request.
-  // The number of calls that ended with another code.
+  // The number of requests that did not end with the expected gRPC code or HTTP
+  // status.
   int64_t other;
 
   double micros() const { return server_micros + client_micros; }

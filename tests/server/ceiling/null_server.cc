@@ -25,12 +25,14 @@ namespace sfmamba {
 namespace {
 
 constexpr int kClasses = 1000;
-// The maximum number of queued images of the full server.
+// The maximum number of queued images if batches never end. The queue is then
+// soon full.
 constexpr int kFullQueue = 8;
 
-// Whether models are loaded. Before that, batches that would never end are
-// answered at once, because loading checks their answers. Other batches take
-// their time, which loading measures.
+// True when the model is loaded. The server also runs batches while it loads
+// the model. If the batch time is infinite, these batches are answered at once,
+// because the server waits for the answers and checks them. If the batch time
+// is finite, these batches take the batch time, because the server measures it.
 using Loaded = std::shared_ptr<std::atomic<bool>>;
 
 class NullModel final : public model::VisionModel {

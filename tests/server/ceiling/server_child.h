@@ -18,7 +18,7 @@ struct Ports {
 // Called once, when the ports accept connections.
 using Listening = std::function<void(const Ports&)>;
 
-// Runs a server in a separate process, which is killed at the end. All
+// Runs a server in a separate process. The destructor kills the process. All
 // processes must be started before gRPC is used.
 class ServerChild {
  public:
@@ -39,16 +39,16 @@ class ServerChild {
   Ports ports_;
 };
 
-// The CPUs on which a thread runs, together with the threads that it starts
-// later.
+// Selects some of the CPUs that a thread may use.
 enum class Processors {
   kAll,
-  // At least one CPU.
+  // Half of the CPUs, but at least one CPU.
   kFirstHalf,
   kRest,
 };
 
-// Restricts the calling thread to some of the CPUs that it may use.
+// Restricts the calling thread to some of the CPUs that it may use. The
+// restriction also applies to threads that the calling thread starts later.
 void RunOn(Processors processors);
 
 // Returns the CPU time that this process has used.

@@ -1,21 +1,30 @@
-// Measures the cost of serving without the model. It compares the server, with
-// a model that answers at once, with a gRPC server that only returns the same
-// bytes. It also compares the server's transports. All servers run in separate
-// processes with the same client, in turn. Run it by hand:
+// Measures the cost of serving, without the cost of the model. The benchmark
+// compares two servers. The first is the real server, whose model answers at
+// once. The second is a gRPC server that only returns the same bytes (`echo`).
+// The benchmark also compares the transports of the real server. Each server
+// runs in its own process. One client loads one server after another. Run the
+// benchmark by hand:
 //
 //   bazel run //tests/server/ceiling:serving_ceiling_benchmark [-- SECONDS
 //       [ROUNDS [tensor|transports|refused|jpeg|WIDTHxHEIGHT [apart]]]]
 //
 // The part `jpeg` sends pictures of several sizes, because users' photographs
-// are mostly larger than a model's input. WIDTHxHEIGHT sends only one size. It
-// uses two models. One answers at once, so every picture is a batch. The other
-// sleeps for 2 ms per batch, as while a GPU computes, so batches are larger.
-// Besides the rate, the benchmark prints the CPU time of the server and of the
-// client for each request. If they share few CPUs, the sum of both limits the
-// rate. The ratio of CPU times shows what the ratio of rates would be on a
-// machine without other work. With `apart`, the servers and the decoder use the
-// first half of the CPUs, and the client uses the others. The rate is then the
-// limit of the servers' own CPUs.
+// are mostly larger than a model's input. The part WIDTHxHEIGHT sends pictures
+// of this size only. Both parts also measure how fast pictures are decoded
+// without a server. Both parts load two real servers:
+// - The model of the first server answers at once, so every picture is a batch.
+// - The model of the second server sleeps for 2 ms per batch, like a CPU thread
+//   that waits for a GPU. Its batches are therefore larger.
+//
+// For each server, the benchmark prints the rate and the CPU times of the
+// server and of the client for each request. If server and client share few
+// CPUs, the sum of both CPU times limits the rate. The ratio of the CPU times
+// of two servers shows what the ratio of their rates would be on a machine
+// without other work.
+//
+// If the argument `apart` is given, the servers use the first half of the CPUs,
+// and the client uses the other CPUs. Decoding without a server also uses the
+// first half. The CPUs of the servers then limit the rate.
 
 #include <unistd.h>
 

@@ -31,9 +31,10 @@ class TopologyTest : public testing::Test {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << text << "\n";
   }
-  // Writes the files of a processor whose third-level cache is shared by
-  // `cache`. Also writes entries of lower caches, before and after it. Only the
-  // processors of `core` share these.
+  // Writes the files of the processor `number`. `core` lists the processors of
+  // its core, which share its caches of levels 1 and 2. `cache` lists the
+  // processors that share its cache of level 3. The entry of level 3 stands
+  // between the two other entries, so its position does not show its level.
   void WriteProcessor(int number, const std::string& core,
                       const std::string& cache) {
     const std::string folder = absl::StrCat("cpu/cpu", number);

@@ -23,8 +23,8 @@ inline HttpResponse Text(std::string text) {
   return response;
 }
 
-// Returns a response that is larger than any socket buffers for a client that
-// does not read.
+// Returns a response of 64 MiB. The socket buffers are smaller than this, so
+// the server cannot send the whole response while the client does not read.
 inline HttpResponse Large() {
   HttpResponse response;
   response.body.assign(64, std::string(1 << 20, 'x'));

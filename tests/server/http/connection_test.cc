@@ -169,8 +169,9 @@ TEST_F(ConnectionTest, AClientThatGoesIsTold) {
     exchange->OnCancel([&cancelled] { cancelled.Notify(); });
     if (resets) client->Reset();
     client = nullptr;
-    // A normal close may only mean that the client sends nothing more, so the
-    // request is not cancelled.
+    // A normal close does not show that the client is gone. The client might
+    // only send nothing more and still read the answer. The server therefore
+    // cancels the request only after a reset.
     if (resets) WaitFor(cancelled, "the cancellation");
     exchange->Answer(Large(), [&sent] { sent.Notify(); });
     exchange = nullptr;

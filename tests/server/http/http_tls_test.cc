@@ -218,8 +218,9 @@ TEST_F(HttpTlsTest, AClientIsToldWhyItIsRefused) {
   Start(ca_.pem);
   TlsClient client(port());
   client.Greet();
-  // The client has sent a body by then. The connection still ends without a
-  // reset, so the client can read the error.
+  // The client sends a body before it reads the server's refusal. The server
+  // must nevertheless end the connection without a TCP reset. After a reset,
+  // the client could not read the error.
   client.Send(Post(100'000));
   client.ReadAll();
   EXPECT_TRUE(absl::StrContains(client.error(), "certificate required"))
@@ -331,7 +332,8 @@ TEST_F(HttpTlsTest, WhoSendsNoMoreStillReadsItsAnswer) {
     if (ends_tls) client.SayEnd();
     client.CloseSending();
     EXPECT_TRUE(absl::EndsWith(client.ReadAll(), "/a 0")) << ends_tls;
-    // If TCP ends without TLS's end, OpenSSL sends no end either.
+    // If the client closes TCP without a close_notify alert, which ends TLS,
+    // OpenSSL does not send this alert either.
     if (!ends_tls) continue;
     EXPECT_EQ(SSL_get_shutdown(client.ssl()) & SSL_RECEIVED_SHUTDOWN,
               SSL_RECEIVED_SHUTDOWN);
@@ -394,8 +396,9 @@ TEST_F(HttpTlsTest, HandshakesGiveWayWhenThereAreTooMany) {
 }
 
 TEST_F(HttpTlsTest, AThousandHandshakesAtOnceAllSucceed) {
-  // The last handshake begins after the others. This takes seconds in a build
-  // that checks each memory access.
+  // All clients connect at once, and the time limit for their handshakes then
+  // begins. The last handshake begins after the other handshakes. In a build
+  // that checks each memory access, the other handshakes take seconds.
   options_.head_time = absl::Seconds(60);
   Start();
   std::vector<std::unique_ptr<TlsClient>> clients;

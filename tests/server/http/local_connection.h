@@ -26,9 +26,10 @@ class LocalConnection {
   void CloseSending();
 
  protected:
-  // `receive_buffer` is about the number of bytes that arrive without being
-  // read. If it is 0, the system chooses. The client's address is
-  // 127.0.0.`from`.
+  // `receive_buffer` is the approximate size of the system's receive buffer in
+  // bytes. The buffer contains the bytes that have arrived but were not read
+  // yet. If `receive_buffer` is 0, the system chooses the size. The client's
+  // address is 127.0.0.`from`.
   LocalConnection(int port, int receive_buffer, int from = 1);
   ~LocalConnection();
 

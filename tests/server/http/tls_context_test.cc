@@ -130,8 +130,8 @@ TEST_F(TlsContextTest, ASessionIsResumedByATicketAlone) {
   }
 }
 
-// The level is lowered, because at the default level OpenSSL refuses old
-// versions anyway.
+// The test lowers OpenSSL's security level to 0. At the default level, OpenSSL
+// would refuse TLS 1.1 even if the context allowed it.
 TEST_F(TlsContextTest, OldVersionsAreRefusedAtAnySecurityLevel) {
   identity_.Set({own_.pem, own_.key, ""});
   const auto tls = TlsContext::Create({&identity_});
@@ -162,7 +162,7 @@ TEST_F(TlsContextTest, NamesTheSettingThatIsWrong) {
   ExpectRefused({own_.key, own_.key, ""}, "tls_cert_file");
   ExpectRefused({"-----BEGIN CERTIFICATE-----\nAAAA\n", own_.key, ""},
                 "tls_cert_file");
-  // The second certificate of the chain is cut off.
+  // The second half of the chain's second certificate is missing.
   ExpectRefused(
       {own_.pem + ca_.pem.substr(0, ca_.pem.size() / 2), own_.key, ""},
       "tls_cert_file");

@@ -1,5 +1,7 @@
-// Times the encoding of a dense model's answer into the bytes that are sent, on
-// one thread. This is the work of the finish pool.
+// Measures how long one thread needs to encode the answer of a dense model (a
+// detector or segmenter) into the bytes that are sent. In the server, the
+// finish pool does this work. The last benchmark measures the resizing of a
+// picture.
 
 #include <cmath>
 #include <cstdint>

@@ -179,7 +179,8 @@ TEST_F(ImageInputTest, ADecodedPictureAndATensorHaveATimeEachToo) {
   EXPECT_GT(Make(tensor, Detector()).decode, absl::ZeroDuration());
 }
 
-// Clients need to know this part, because they draw heat maps over it.
+// A classifier's input may show only a part of the picture. Clients need to
+// know this part, because they draw heat maps over it.
 TEST_F(ImageInputTest, AClassifiersInputSaysWhichPartOfThePictureItIs) {
   const RgbImage picture = server::Gradient(64, 32);
   model::ModelConfig stretching = Classifier();
@@ -353,8 +354,9 @@ TEST_F(ImageInputTest, PixelsThatTakeTooLongAreRefused) {
   EXPECT_EQ(server::GetErrorDetail(status).field, ".pixels");
 }
 
-// Converting grey pixels to RGB is one step. All later checks are made by
-// resizing.
+// The callback tells whether the picture is still wanted. Decoding grey pixels
+// calls it only once. All later calls come from resizing, so the fifth call,
+// which returns false, must end the resizing.
 TEST_F(ImageInputTest, ResizingEndsOnceThePictureIsNotWanted) {
   const ImageSource image = Grey(3000, 3000);
   int looks = 0;

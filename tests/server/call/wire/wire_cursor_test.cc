@@ -39,7 +39,8 @@ TEST(WireCursorTest, ReadsAcrossParts) {
   }
 }
 
-// Returns the result of a cursor's method that may read all of `bytes`.
+// Makes a cursor over `bytes` and calls `method` with the cursor and the end of
+// `bytes`. Returns the result of `method`.
 template <typename Method>
 bool Read(const std::string& bytes, const Method& method) {
   const Parts parts = {bytes};
