@@ -26,7 +26,8 @@ image::PictureFrame FrameOf(int side) {
   return frame;
 }
 
-// A mask of `height` rows and `width` columns with `edges` edges in each line.
+// A mask of `height` rows and `width` columns. Each row and each column has
+// `edges` edges.
 class EdgyMask final : public model::InstanceMask {
  public:
   EdgyMask(int height, int width, int edges)

@@ -141,7 +141,8 @@ TEST(DetectionTest, AnEmptyMaskIsAMaskStill) {
 }
 
 TEST(DetectionTest, PngMasksCoverTheBoxRoundedOutwards) {
-  // Like pasted masks, the mask reaches one pixel beyond the box on each side.
+  // The model's mask reaches one pixel beyond the rounded box on each side, see
+  // kernels::MaskArea(). The PNG must contain only the rounded box.
   model::Detection detection = MakeDetection({2.5f, 3.25f, 11.5f, 5});
   base::Mask mask = MakeMask(1, 2, 12, 4);
   mask.data[1 * 12 + 2] = 0;  // This is pixel (3, 3) of the crop.
@@ -185,7 +186,8 @@ TEST(DetectionTest, AMasksRunsBesideItsBoxAreLeftOut) {
                                           0, 0, 1, 1, 1, 1, 1, 0}));
 }
 
-// Each row has random runs. The widths end at each bit of a byte.
+// Each row has random runs. A PNG packs eight pixels into a byte, so the widths
+// are near multiples of 8.
 TEST(DetectionTest, PngMasksOfAnyRowsComeBack) {
   std::mt19937 random(1);
   for (const int width : {1, 7, 8, 9, 15, 16, 17, 63, 64, 65, 80}) {

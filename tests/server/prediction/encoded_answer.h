@@ -22,8 +22,9 @@ inline absl::StatusOr<Answer> EncodeAll(AnswerEncoder* encoder) {
   return encoder->Take();
 }
 
-// Returns the message of the task that a caller of sfmamba.v1 receives for the
-// model's result.
+// Returns the message (for example v1::DetectResult) that a caller of
+// sfmamba.v1 receives for the model's result `result`. If encoding fails, fails
+// the test and returns an empty message.
 template <typename Proto, typename Params>
 Proto AnswerOf(const Params& params, const repository::ModelDirectory& model,
                const model::Result& result,

@@ -61,7 +61,8 @@ TEST(ExpectedCostsTest, LearnEachFormatByItself) {
   for (int i = 0; i < 100; ++i) costs.Decoded(jpeg, absl::Milliseconds(12));
   EXPECT_NEAR(absl::ToDoubleMilliseconds(costs.Decode(jpeg)), 12, 0.1);
   EXPECT_EQ(costs.Decode(png), absl::Milliseconds(25));
-  // A refused file is never decoded.
+  // A file of unknown format is refused without decoding. Its expected time is
+  // still above zero.
   EXPECT_GT(costs.Decode(Facts("unknown", 1'000'000)), absl::ZeroDuration());
 }
 

@@ -1,4 +1,5 @@
-// Tests how many steps of one request's work other requests wait for.
+// Tests how long requests wait for the work of other requests. The tests count
+// steps of work instead of time.
 
 #include <pthread.h>
 
@@ -23,7 +24,8 @@ TEST_F(PredictionTest, ASmallRequestWaitsForOnePictureOfALargeOne) {
   Prediction one(*environment_, LargeRequest(1, 2000, 2000), &one_response);
   one.Start(absl::OkStatus());
   EXPECT_EQ(one_response.Wait(), absl::OkStatus());
-  // The picture is resized in parts, with a step between them.
+  // The decode thread reads the clock after each resized part of the picture.
+  // Each reading takes a step.
   const int steps_of_large = decoding_.taken();
   EXPECT_GT(steps_of_large, 3);
   MayDecode(0);
@@ -79,7 +81,9 @@ TEST_F(PredictionTest, ACancelledRequestEndsBeforeOthersAreDecoded) {
   other.Start(absl::OkStatus());
   gone.Start(absl::OkStatus());
   gone.Cancel();
-  // A cancelled image reads the clock once, and its request reads it once more.
+  // The first image takes three steps. Each of the ten cancelled images reads
+  // the clock once, which takes a step. Their request reads the clock once
+  // more.
   decoding_.Allow(3 + 10 + 1);
   EXPECT_EQ(first_response.Wait(), absl::OkStatus());
   EXPECT_EQ(gone_response.Wait().code(), absl::StatusCode::kCancelled);
@@ -110,7 +114,8 @@ TEST_F(PredictionTest, ImagesThatDoNotFitIntoMemoryTogetherAreDecodedInTurn) {
   WaitUntil([&pool] { return pool.busy() == 1; }, "the first image's thread");
   second.Start(absl::OkStatus());
   WaitUntil([&pool] { return pool.queued() == 1; }, "the second one");
-  // The pool's other thread is idle, so work that takes no memory can run.
+  // The second image waits for memory, so the pool's other thread is idle. Work
+  // that takes no memory can run on this thread.
   absl::Notification done;
   server::Work work;
   work.group = pool.NewGroup();

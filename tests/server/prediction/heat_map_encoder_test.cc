@@ -56,10 +56,12 @@ TEST(HeatMapEncoderTest, ResizesBilinearly) {
   EXPECT_EQ(map.low(), -1);
   EXPECT_EQ(map.high(), 2);
   EXPECT_TRUE(map.values().empty());
-  // The value 3 becomes 255. The columns' centres are at -0.25, 0.25, 0.75,
-  // 1.25.
+  // The values are scaled, so that -1 becomes 0 and 2 becomes 255. The picture
+  // has twice as many columns as the map. In columns of the map, the centres of
+  // the picture's columns are at -0.25, 0.25, 0.75 and 1.25.
   EXPECT_THAT(Pixels(map), ElementsAre(0, 21, 64, 85, 170, 191, 234, 255));
-  // The rows' centres are at -0.25, 0.25 and so on.
+  // In rows of the map, the centres of the picture's rows are at -0.25, 0.25
+  // and so on, up to 2.25.
   EXPECT_THAT(Pixels(Encode(MapOf(3, 2, {0, 0, 100, 200, 255, 40}),
                             FrameOf(/*height=*/6, /*width=*/2))),
               ElementsAre(0, 0, 25, 50, 75, 150, 139, 160, 216, 80, 255, 40));
@@ -78,8 +80,9 @@ TEST(HeatMapEncoderTest, WhatTheModelDidNotSeeIsZero) {
       ElementsAre(0, 0, 255, 0));
 }
 
-// The model saw a pixel if the pixel's centre lies in the part that it saw. The
-// lower edge belongs to this part.
+// The model saw a pixel if the pixel's centre lies in the part that the model
+// saw. A centre exactly on the left or top edge lies in this part. A centre on
+// the right or bottom edge does not.
 TEST(HeatMapEncoderTest, TheModelSawFromOneEdgeUpToTheOther) {
   EXPECT_THAT(Pixels(Encode(MapOf(1, 2, {5, 6}),
                             FrameOf(1, 4, {0.375f, 0, 0.875f, 1}))),

@@ -87,7 +87,8 @@ class KernelMask final : public model::InstanceMask {
   const std::vector<float> mask_;
 };
 
-// The argument is the shape. `encode` returns the bytes.
+// Measures `encode` with masks of one Shape, which is the benchmark's argument.
+// `encode` encodes a mask and returns the number of encoded bytes.
 template <typename Encode>
 void Time(benchmark::State& state, const Encode& encode) {
   double bytes = 0;

@@ -357,8 +357,8 @@ TEST_F(PredictionCropsTest, WaitNoLongerThanTheRequestMayForABatch) {
   request.call.deadline = base::SteadyNow() + absl::Seconds(100);
   Asked asked(*environment_, std::move(request));
   gate_.WaitForBatch();
-  // Two crops wait in the queue. If one of them expires, it may cancel the
-  // other.
+  // Two crops wait in the queue. The first that expires may cancel the other
+  // before the other expires. So the metric counts one or two crops.
   WaitUntil(
       [this] {
         return Value("sfmamba_deadline_misses_total{model=fake,stage=queue}") >=
@@ -387,7 +387,8 @@ TEST_F(PredictionCropsTest, ACancelledRequestCancelsThem) {
   gate_.Close();
   {
     Asked asked(*environment_, Detect(1, 5));
-    // The detector passes no gate, so this is the classifier's batch.
+    // The detector's batches do not wait at `gate_`, so this is a batch of the
+    // classifier.
     gate_.WaitForBatch();
     asked.prediction.Cancel();
     gate_.Open();

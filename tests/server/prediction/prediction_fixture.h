@@ -116,7 +116,7 @@ class Steps {
     absl::MutexLock lock(&mu_);
     return taken_;
   }
-  // Makes masks that take steps throw an exception in each of their methods.
+  // From now on, SteppedMask::bounds() throws an exception.
   void Break() { broken_ = true; }
   bool broken() const { return broken_; }
 
@@ -128,7 +128,8 @@ class Steps {
 };
 
 // A mask that takes a step when its columns are read. In each of its 256
-// columns, every other pixel is set. One such mask fills an encoding step.
+// columns, every other pixel is set. Encoding one such mask is exactly one
+// encoding step.
 class SteppedMask final : public model::InstanceMask {
  public:
   static constexpr int kColumns = 256;
@@ -155,8 +156,8 @@ class SteppedMask final : public model::InstanceMask {
 };
 
 // A detector that finds the whole picture 100 times, or as often as the request
-// allows. The picture's height is even. The batches pass the gate. Each mask
-// takes a step.
+// allows. The picture's height must be even. Each batch waits at `gate`.
+// Encoding the mask of a detection takes one of `steps`.
 class MaskModel final : public server::FakeModel {
  public:
   static constexpr int kMasks = 100;
@@ -254,7 +255,9 @@ class PredictionTest : public testing::Test {
     environment_->clock = [this] { return Now(); };
   }
   // Waits until the models are idle. After its answer, a request may hold its
-  // model for a moment on the model's own thread, which cannot free the model.
+  // model for a moment on a thread of this model. If this request were the last
+  // owner, it would destroy the model there. The thread would then have to join
+  // itself.
   ~PredictionTest() override {
     for (const auto& version : repository_->List()) {
       const auto model = version->Loaded();
@@ -332,8 +335,8 @@ class PredictionTest : public testing::Test {
   double Value(const std::string& series) {
     return observability::Values(metrics_)[series];
   }
-  // Returns the number of requests of `method` counted for `model`. Requests
-  // about no single model are counted for an empty `model`.
+  // Returns the number of requests of `method` counted for `model`. An empty
+  // `model` means requests that are counted for no model, such as LoadModel.
   double Requests(const std::string& method, const std::string& model) {
     double requests = 0;
     for (const auto& [series, value] : observability::Values(metrics_)) {
@@ -357,8 +360,9 @@ class PredictionTest : public testing::Test {
     return text;
   }
 
-  // Returns the time for predictions. A decode thread calls this before, during
-  // and after decoding an image.
+  // The clock of predictions. On a decode thread, each call takes a step of
+  // `decoding_`. A decode thread calls this before, during and after decoding
+  // an image.
   absl::Time Now() {
     char thread[16] = "";
     pthread_getname_np(pthread_self(), thread, sizeof(thread));
@@ -406,8 +410,8 @@ class PredictionTest : public testing::Test {
   server::Gate gate_;
   server::Gate mask_gate_;  // Passed by batches of "masks".
   std::unique_ptr<repository::ModelRepository> repository_;
-  // For each model, how many objects own it while no request uses it. One of
-  // the owners is a variable that exists only for a moment.
+  // The number of shared_ptrs to each model while no request uses the model.
+  // The number includes the local variable through which it was read.
   std::map<const repository::LoadedModel*, long> idle_owners_;
   server::FairPool decode_pool_;
   server::ClientSet without_deadline_;

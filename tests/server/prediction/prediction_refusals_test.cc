@@ -23,7 +23,7 @@ TEST_F(PredictionTest, AFullDecodeQueueRefusesTheWholeRequestAndHoldsNothing) {
   running.Start(absl::OkStatus());
   WaitUntil([this] { return decode_room_.items() == 29; },
             "the first image on the decode thread, without its place");
-  // The other images are for other models.
+  // Images for other models take 8 more places in the decode queue.
   const auto others = decode_room_.Take(8, 0);
   ASSERT_TRUE(others.ok());
   // Only 3 places are left in the queue.

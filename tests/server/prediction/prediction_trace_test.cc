@@ -227,7 +227,8 @@ TEST_F(PredictionTraceTest, AnImageThatReachedNoStageSaysNothingOfAnother) {
   }
 }
 
-// The server's default deadline does not make an image more urgent.
+// An image without a client deadline has the server's default deadline of 30 s.
+// It therefore goes before an image whose client allows 100 s.
 TEST_F(PredictionTraceTest, WithoutADeadlineAnImageGoesBeforeAFarOne) {
   gate_.Close();
   KeptResponse running_response, far_response, none_response;
@@ -297,7 +298,8 @@ TEST_F(PredictionTraceTest, AnImageWhoseAnswerTakesLongGoesFirst) {
   mask_gate_.WaitForBatch();
   const absl::Time deadline = base::SteadyNow() + absl::Seconds(100);
   PredictionRequest short_request = detect(Sampled(1), 0);
-  // The request's input has another size and therefore needs another batch.
+  // The input of the long request has another size than the input of the short
+  // request. The two inputs therefore need different batches.
   PredictionRequest long_request = detect(LargeRequest(1, 1000, 2000), 20);
   short_request.call.deadline = long_request.call.deadline = deadline;
   long_request.call.traceparent =

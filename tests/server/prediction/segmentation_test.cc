@@ -46,8 +46,8 @@ v1::SegmentResult Convert(const v1::SegmentParams& params, int classes = 5) {
   return result;
 }
 
-// Returns the options for the model if a picture of `side` x `side` pixels has
-// an input of 64 x 64 pixels.
+// Returns the options that the model receives for a picture of `side` x `side`
+// pixels. The picture is resized to a model input of 64 x 64 pixels.
 model::SegmentationOptions AskedOf(const v1::SegmentParams& params, int side,
                                    const repository::ModelDirectory& model) {
   batching::BatchTask task;

@@ -46,7 +46,9 @@ class TilesMergingTest : public testing::Test {
     facts_.parts.resize(2);
     facts_.parts[0].region = {0, 0, 48, 48};
     facts_.parts[1].region = {24, 0, 48, 48};
-    // The boxes share 16 of their 24 columns and all rows.
+    // In the picture, the boxes cover columns 20 to 40 and columns 24 to 44.
+    // Together they cover 24 columns, and 16 of these are in both boxes. The
+    // rows of both boxes are the same.
     left_.detections = {MakeDetection({20, 10, 40, 30}, 0, 0.9f)};
     right_.detections = {MakeDetection({0, 10, 20, 30}, 0, 0.8f)};
   }

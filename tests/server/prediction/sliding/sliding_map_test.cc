@@ -58,9 +58,11 @@ TEST(SlideGridTest, TheRowsThatCoverAPixelAreKeptAndOneMore) {
   const SlideGrid grid({96, 40}, {16, 16}, {8, 8});
   EXPECT_EQ(grid.rows(), 11);
   EXPECT_EQ(grid.columns(), 4);
-  // Each pixel lies in two rows of windows, or in three if the last row of
-  // windows is moved inwards. One more row may be kept.
+  // A pixel lies in two rows of windows, or in three if the last row of windows
+  // is moved inwards. The map may need two neighbouring rows of pixels at once,
+  // so one more row of windows is kept.
   EXPECT_EQ(grid.MostKept(), (3 + 1) * 4);
+  // This grid has only two rows of windows.
   EXPECT_EQ(SlideGrid({20, 40}, {16, 16}, {8, 8}).MostKept(), 2 * 4);
 }
 
@@ -132,7 +134,9 @@ TEST(SlidingMapTest, IsTheReferencesInAnyOrder) {
   }
 }
 
-// Each window is computed as soon as the map wants it, in the worst order.
+// Whenever the map wants more windows, the test adds all of them, the last one
+// first. In this order, the map must keep all of them until the first one
+// arrives.
 TEST(SlidingMapTest, KeepsNoMoreThanItSays) {
   const PictureSize picture = {96, 40}, window = {16, 16};
   for (const int stride : {1, 3, 8, 15, 16}) {
@@ -271,7 +275,8 @@ TEST(SlidingMapTest, KeepsNothingOnceTheMapIsTaken) {
   map.Add(0, std::move(logits));
   while (map.IsReady()) map.ComputeNext();
   ASSERT_TRUE(map.done());
-  // The memory of two rows of means was freed.
+  // The map has stored the mean logits of two rows of the picture, which take
+  // kMeans bytes. Take() frees them, so `other` does not raise the peak.
   constexpr int64_t kMeans = 2 * 4000 * 100 * sizeof(float);
   model::Segmentation taken;
   const int64_t peak = PeakOfHeap([&] {

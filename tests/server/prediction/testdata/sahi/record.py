@@ -1,4 +1,4 @@
-"""Records what the sahi package makes of detections and of pictures' sizes. See README.md."""
+"""Records how the sahi package merges detections and divides pictures into tiles. See README.md."""
 
 import json
 import random
