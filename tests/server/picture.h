@@ -20,7 +20,8 @@ image::RgbImage WithRed(int width, int height, const image::PixelRect& red);
 // Returns the part of `image` inside `rect`, which must lie in the picture.
 image::RgbImage Crop(const image::RgbImage& image,
                      const image::PixelRect& rect);
-// Returns the largest difference of a byte, or 256 if the sizes differ.
+// Returns the largest difference between two bytes at the same position in `a`
+// and `b`. Returns 256 if the sizes differ.
 int MaxDifference(const image::RgbImage& a, const image::RgbImage& b);
 
 // Encodes a JPEG from `data`, which has `components` bytes per pixel: 1 for
@@ -45,8 +46,9 @@ struct PngOptions {
   int bit_depth = 8;
   bool interlaced = false;
 };
-// `data` has rows in the form of the PNG: packed bits, and 16 bits in big
-// endian. Palette pictures get a palette of 4 colours, PaletteColor(0..3).
+// `data` contains the rows as a PNG stores them. Values of less than 8 bits are
+// packed into bytes, and values of 16 bits are big-endian. Palette pictures get
+// a palette of 4 colours, PaletteColor(0..3).
 std::string EncodePng(int width, int height, const PngOptions& options,
                       const std::string& data);
 std::string EncodePng(const image::RgbImage& image);

@@ -89,7 +89,8 @@ TEST(ResampleTest, RowByRowItIsTheSame) {
   }
 }
 
-// Memory that ends exactly where `bytes` end. A read past the end crashes.
+// Holds a copy of `bytes` that ends exactly at the end of a memory page. The
+// next page cannot be read, so a read past the end crashes.
 class EndsAtAPage {
  public:
   explicit EndsAtAPage(const std::vector<uint8_t>& bytes) {
@@ -148,7 +149,7 @@ TEST(ResampleTest, NoPieceFollowsACancellation) {
   const DecodeWatch watch(absl::InfiniteDuration(), absl::ZeroDuration,
                           [&looks] { return ++looks < 3; });
   EXPECT_EQ(ResizeLarge(watch).status().code(), absl::StatusCode::kCancelled);
-  // Returning the status takes one more check.
+  // The third look ends the resizing. Creating the status takes one more look.
   EXPECT_LE(looks, 4);
 }
 

@@ -33,7 +33,8 @@ TEST(BusyMeterTest, AddsPeriodsUpAndForgetsThemAsTheWindowPasses) {
   meter.Start(At(2));
   meter.End(At(4));
   EXPECT_EQ(meter.Share(At(5)), 0.6);
-  // Half of the first second is still counted.
+  // The window now begins at 0.5 s. It still contains half of the first batch,
+  // which ran from 0 s to 1 s.
   EXPECT_EQ(meter.Share(At(5.5)), 0.5);
   EXPECT_EQ(meter.Share(At(6)), 0.4);
   EXPECT_EQ(meter.Share(At(9)), 0);

@@ -220,7 +220,7 @@ TEST(MetricsTest, TurnsAreCounted) {
   auto one = metrics.Model("m", "1");
   auto two = metrics.Model("m", "2");
   one->ActiveClientsAre(3);
-  // The newest count for a device should win, so this one is set before it.
+  // The metric shows the larger count of the two versions.
   two->ActiveClientsAre(2);
   one->TurnsPassed(0);
   one->TurnsPassed(5);
@@ -349,13 +349,14 @@ TEST(MetricsTest, RequestsInFlightWaitOrRun) {
   expect(0, 0);
   for (int i = 0; i < 5; ++i) metrics.RequestStarted(Method::kClassify, 1);
   metrics.RequestStarted(Method::kModelInfer, 1);
-  // ListModels needs no model.
+  // ListModels is no prediction, so the metrics do not count this request.
   metrics.RequestStarted(Method::kListModels, 1);
   expect(0, 6);
   metrics.DecodeQueued();
   model->QueueChanged(server::Priority::kHigh, 2, 1, absl::UnixEpoch());
   expect(3, 3);
-  // These requests have several images each.
+  // Now 23 images wait, because a request may have several images. The metric
+  // never exceeds the number of requests in flight, which is 6.
   model->QueueChanged(server::Priority::kLow, 20, 1, absl::UnixEpoch());
   expect(6, 0);
 }

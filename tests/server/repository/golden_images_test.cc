@@ -8,7 +8,7 @@
 namespace sfmamba::repository {
 namespace {
 
-// A flat area would reveal less about a model.
+// A test image with flat areas would reveal fewer errors of a model.
 TEST(GoldenImagesTest, NoPixelIsAsTheOneBesideOrBelowIt) {
   model::ModelConfig config;
   config.image_size = 64;

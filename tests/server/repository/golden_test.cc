@@ -149,7 +149,8 @@ TEST(CheckResultTest, WhatLiesBehindLogitsIsNotRead) {
   model::Classification got, expected;
   got.logits = {0, 10, 1000};
   expected.logits = {0, 10, -1000};
-  // The removed value stays in memory.
+  // pop_back() leaves the last values in memory, behind the ends of the
+  // vectors. If CheckResult() read past the ends, it would find a difference.
   got.logits.pop_back();
   expected.logits.pop_back();
   EXPECT_TRUE(CheckResult(std::move(got), std::move(expected)).ok());
@@ -212,7 +213,9 @@ TEST(CheckResultTest, NearlyAllPixelsMustBeEqual) {
 TEST(CheckResultTest, WhatLiesBehindAMapIsNotRead) {
   std::vector<uint16_t> got(101, 0), expected(101, 0);
   got[0] = got[1] = got[2] = 1;
-  // The removed value stays in memory.
+  // pop_back() leaves the last values in memory, behind the ends of the
+  // vectors. If CheckResult() read past the ends, it would find 98 equal
+  // pixels, which are enough.
   got.pop_back();
   expected.pop_back();
   EXPECT_FALSE(CheckResult(Map(std::move(got)), Map(std::move(expected))).ok())

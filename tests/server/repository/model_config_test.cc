@@ -257,8 +257,8 @@ TEST(ToModelConfigTest, TheDefaultsAreThoseOfTheModelsOwnStructs) {
             own.segmentation_channels);
 }
 
-// The model checks its configuration too, and neither check has a narrower
-// range.
+// model::Validate() also checks the values of a detector. It must accept both
+// ends of each range that the proto file states.
 TEST(ToModelConfigTest, TheModelTakesEachEndOfADetectorsRanges) {
   const auto& descriptor = *v1::Detector::descriptor();
   for (int i = 0; i < descriptor.field_count(); ++i) {

@@ -277,7 +277,8 @@ TEST_F(ModelDirectoryTest, NoFileMayLieOutside) {
   EXPECT_EQ(Error(), "model.safetensors: lies outside the model repository");
 }
 
-// A version in Hugging Face's layout, whose network is in no table.
+// A version in Hugging Face's layout. Its network is none of the known
+// variants.
 class HuggingFaceFolderTest : public ModelDirectoryTest {
  protected:
   HuggingFaceFolderTest() {

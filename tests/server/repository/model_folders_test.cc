@@ -36,8 +36,8 @@ class ModelFoldersTest : public testing::Test {
     std::ofstream(path, std::ios::binary) << text;
   }
 
-  // Writes a version with weights of three bytes. Its configuration says
-  // `size`.
+  // Writes a version with a weights file of three bytes. Its configuration
+  // states that the file has `size` bytes.
   void WriteVersion(const std::string& folder, int size = 3) {
     Write(folder + "/model.safetensors", "abc");
     Write(folder + "/labels.txt", "cat\ndog\n");
@@ -204,8 +204,9 @@ TEST_F(ModelFoldersTest, R1FollowsLinksThatEndInTheRepository) {
   EXPECT_FALSE(after.complete);
 }
 
-// A process that sees its own files at `folder`, like a container. `write`
-// writes them. Its number is -1 if the system does not allow it.
+// A child process with its own file system at `folder`, as in a container. The
+// process calls `write`, which creates files there. The pid() is -1 if the
+// system does not allow this mount.
 class OtherContainer {
  public:
   OtherContainer(const fs::path& folder, const std::function<void()>& write) {

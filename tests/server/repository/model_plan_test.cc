@@ -125,7 +125,9 @@ TEST(ModelPlanTest, WaitsForWhatIsBeingWritten) {
   EXPECT_EQ(ToLoad(plan), Numbers());
   find("3 bytes", true);
   EXPECT_EQ(ToLoad(plan), Numbers({1}));
-  // No process writes to the folder any more, so a load will report the error.
+  // The incomplete version has not changed between two calls, so no process is
+  // still writing it. It is loaded, and the load reports which files are
+  // missing.
   find("1 byte again", false);
   find("1 byte again", false);
   EXPECT_EQ(ToLoad(plan), Numbers({1}));

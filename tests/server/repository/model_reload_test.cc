@@ -279,7 +279,8 @@ TEST_F(ModelReloadTest, ThePolicysFileGivesLabelsThatSurviveARestart) {
   EXPECT_EQ(Found("models/m/labels/canary"), 2);
   EXPECT_FALSE(repository_->Find("models/m/labels/next", "model").ok());
 
-  // A label set by a call stays until the file changes.
+  // A label that was set by a call stays until the entry of this label in
+  // policy.textproto changes.
   ASSERT_TRUE(repository_->SetLabel("m", "stable", 2).ok());
   EXPECT_EQ(Load("m"), absl::OkStatus());
   EXPECT_EQ(Found("m"), 2);

@@ -40,7 +40,8 @@ class Model : public model::VisionModel {
   int fold_factor(int /*images*/) const override { return 1; }
 
   int contexts_ = 1;
-  int images_at_once_ = 1;  // For each of four threads.
+  // The number of images that each of four threads runs at the same time.
+  int images_at_once_ = 1;
   // The number of pixels of the largest image that was run.
   int64_t largest_ = 0;
 
@@ -126,14 +127,18 @@ TEST_F(RunMemoryTest, BatchesAreSmallerIfAnImageOnEachThreadDoesNotFit) {
   Model model(Classifier(1024), Linear);
   const auto fit = Fit(model, 400 * kMega);  // An image takes 150 MB.
   ASSERT_TRUE(fit.ok()) << fit.status();
-  EXPECT_EQ(fit->max_batch_size, 3);  // Four threads run one image each.
+  // In a batch of four, each of the four threads would run one image. Smaller
+  // batches run one image at a time.
+  EXPECT_EQ(fit->max_batch_size, 3);
 }
 
 TEST_F(RunMemoryTest, AThreadMayRunSeveralImagesAtOnce) {
   Model model(Classifier(1024), Linear);
   EXPECT_EQ(Fit(model, 700 * kMega, 16)->max_batch_size, 16);
   model.images_at_once_ = 4;
-  // Four images fit, one on each thread. With eight, each thread has two.
+  // Four images fit into memory, and eight do not. A batch of up to 7 images
+  // has at most four images in memory, one on each thread. From 8 images on,
+  // each thread runs two images at the same time.
   EXPECT_EQ(Fit(model, 700 * kMega, 16)->max_batch_size, 7);
   EXPECT_EQ(Fit(model, 3000 * kMega, 16)->max_batch_size, 16);
 }
@@ -173,7 +178,8 @@ TEST_F(RunMemoryTest, OneLoadTakesMostOfTheMemoryAtATime) {
   EXPECT_TRUE(absl::IsCancelled(Fit(model, 800 * kMega).status()));
 }
 
-// On a GPU, the memory of tensors is not measured. An input takes 805 MB.
+// The fake model measures 0 bytes, as a model on a GPU does. Only the input
+// must then fit, which has 3 * 16384 * 16384 bytes (805 MB).
 TEST_F(RunMemoryTest, AModelWithoutTensorsHereFitsIfItsInputDoes) {
   Model model(Classifier(16384), [](int64_t) { return 0; });
   EXPECT_TRUE(Fit(model, 1000 * kMega).ok());

@@ -214,7 +214,8 @@ TEST_F(VersionFilesTest, ALinkThatEndsNowhereIsNotThere) {
             "config.textproto: there is no such file, and no config.json");
 }
 
-// The server opens none of them. Opening the FIFO would block this test.
+// The server must not open these folders, FIFOs, sockets and devices. Opening
+// the FIFO would block this test.
 TEST_F(VersionFilesTest, WhatIsNoFileIsNamed) {
   Write("config.textproto", "");
   const std::string folder = (root_ / "m/1").string();

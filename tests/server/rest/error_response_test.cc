@@ -108,8 +108,9 @@ TEST(KserveErrorTest, ErrorsNameTheFieldInTheWordsOfRest) {
   EXPECT_EQ(plain.status, 400);
   EXPECT_EQ(TextOf(plain), "inputs[0].shape: got [0]");
   for (const char* field : {"raw_input_contents[0]", "inputs[0].contents"}) {
-    // Errors of predictions contain the field once. Errors of earlier checks
-    // contain it twice.
+    // Some errors name the field only in their detail. Other errors, such as
+    // errors of AtImage(), also name it in the message. The response must name
+    // the field exactly once.
     EXPECT_EQ(TextOf(KserveError(server::InvalidField(field, "got 7"))),
               "inputs[0].data: got 7");
     EXPECT_EQ(TextOf(KserveError(

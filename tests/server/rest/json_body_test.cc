@@ -240,8 +240,9 @@ TEST(JsonBodyTest, EscapedQuotesEndNoString) {
 }
 
 TEST(JsonBodyTest, NoClientCanNameAPicture) {
-  // The second picture is sent with the form of a placeholder, and arrives
-  // unchanged.
+  // The reader replaces the first picture by a placeholder of 20 bytes until
+  // the JSON is parsed. The second picture has 20 bytes too, but it is no
+  // placeholder and must arrive unchanged.
   const std::string forged(20, '\0');
   const v1::DetectRequest request = Read(absl::StrCat(
       R"({"images":[{"encoded":")", absl::Base64Escape(Picture(2000)),

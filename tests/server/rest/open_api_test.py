@@ -54,7 +54,7 @@ class OpenApiTest(unittest.TestCase):
         self.assertTrue(parameters['model']['required'])
         self.assertIn('COCO_RLE', parameters['mask_encoding']['schema']['enum'])
         self.assertIn('crop.x_max', parameters)
-        # As everywhere in REST, a list is one parameter whose elements are separated by commas.
+        # In all queries of this server, a list is one parameter with elements separated by commas.
         self.assertIs(parameters['class_filter']['explode'], False)
         self.assertNotIn('explode', parameters['mask_encoding'])
         self.assertNotIn('params', parameters)

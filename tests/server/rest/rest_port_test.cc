@@ -124,7 +124,8 @@ TEST_F(RestPortTest, RefusalsHaveTheirPathsFormAndMayBeRead) {
   };
   EXPECT_EQ(status_of(ask({{"Expect", "miracles"}}, "x")), 417);
   EXPECT_EQ(status_of(ask({{"A", std::string(20'000, 'x')}}, "x")), 431);
-  // After the headers, the server knows the origin of the web page.
+  // The next errors occur after the server has read the headers. The server
+  // then knows the origin of the web page, so these errors have CORS headers.
   const std::pair<std::string, std::string> page = {"Origin", "https://a.org"};
   const auto expect = [&](int status, const httplib::Result& answer) {
     EXPECT_EQ(status_of(answer), status);

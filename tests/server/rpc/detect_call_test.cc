@@ -253,7 +253,8 @@ TEST_F(DetectCallTest, AlphaIsDroppedAndSixteenBitsAreCut) {
 TEST_F(DetectCallTest, CmykIsConverted) {
   StartDetector();
   const image::RgbImage picture = Picture();
-  // Like Adobe's CMYK, the values are inverted. The black value is 0.
+  // The CMYK values are inverted, as Adobe stores them. 255 therefore means no
+  // black ink.
   std::vector<uint8_t> cmyk;
   for (size_t i = 0; i < picture.data.size(); ++i) {
     cmyk.push_back(picture.data[i]);

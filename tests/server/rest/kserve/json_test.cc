@@ -294,7 +294,8 @@ TEST(KserveJsonTest, LevelsMayBeThirtyTwo) {
 }
 
 TEST(KserveJsonTest, OnlyElementsMayBeMany) {
-  // The values also include the request object and the list.
+  // The limit is 4096 values. It counts the request object and the list too, so
+  // the list may have 4094 elements.
   std::string zeros = "0";
   for (int i = 1; i < 4094; ++i) zeros += ",0";
   Read(absl::StrCat("{\"a\": [", zeros, "]}"));

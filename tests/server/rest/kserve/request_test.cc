@@ -172,8 +172,8 @@ TEST(KserveRequestTest, JsonIsReadWhileThereIsMemoryForIt) {
   const absl::Status status = Read(std::nullopt, large).pictures->status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(server::GetErrorDetail(status).reason, "QUEUE_FULL");
-  // A request that contains only a picture needs no memory, because the picture
-  // is not copied.
+  // A body that contains only a picture takes nothing from the memory budget,
+  // because the picture is not copied.
   EXPECT_TRUE(Read("0", large).pictures->status().ok());
   held->Release();
   EXPECT_TRUE(Read(std::nullopt, large).pictures->status().ok());

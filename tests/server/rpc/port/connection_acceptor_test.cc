@@ -175,14 +175,16 @@ TEST_F(ConnectionAcceptorTest, SomeDescriptorsAreLeftForOthers) {
   for (const int fd : taken) close(fd);
 }
 
-// Each attempt to accept ends one connection, if any is waiting.
+// If no descriptor is left, accepting fails. The acceptor then ends one open
+// connection, if there is one, and tries again 50 ms later.
 TEST_F(ConnectionAcceptorTest, WithoutDescriptorsItTriesAgainNowAndThen) {
   Connect();
   kept_.AwaitPorts(1);
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit none = before;
-  // Only the three standard streams have descriptors.
+  // With this limit, no descriptor can be opened besides the three standard
+  // streams. Descriptors that are open already stay open.
   none.rlim_cur = 3;
   const int client = socket(AF_INET, SOCK_STREAM, 0);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);

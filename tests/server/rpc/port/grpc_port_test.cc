@@ -134,7 +134,8 @@ TEST_F(GrpcPortTest, TakesAsManyConnectionsAsDescriptorsAreLeftByOthers) {
 
 TEST_F(GrpcPortTest, TheLastDescriptorsAreNotForConnections) {
   constexpr int kDescriptors = 600;
-  // The port must not use this many of the highest descriptors.
+  // The number of descriptors that connections must not use. These are the
+  // descriptors with the highest numbers.
   constexpr int kSpare = 64;
   std::atomic<int> refused{0};
   GrpcPort::Options options = Options();
@@ -151,8 +152,8 @@ TEST_F(GrpcPortTest, TheLastDescriptorsAreNotForConnections) {
   EXPECT_TRUE(Call((*port)->port()).ok());
 }
 
-// gRPC then ends the calls that it finds. Some calls may end before that, so
-// the test makes several.
+// If gRPC has no memory for the transport, it ends calls. A call may be
+// answered before gRPC ends it, so the test makes several calls.
 TEST_F(GrpcPortTest, WithoutMemoryForTheTransportFewCallsAreAnswered) {
   GrpcPort::Options options = Options();
   options.transport_bytes = 0;

@@ -71,8 +71,8 @@ TEST(OpenConnectionsTest, TheMostSilentAreEnded) {
     all.push_back(std::make_unique<Connected>());
     open.Add(all.back()->server);
   }
-  // The kernel measures how long a connection was silent in milliseconds, so
-  // the test waits longer.
+  // The kernel measures the silence of a connection in whole milliseconds. The
+  // test waits much longer, so that the silences differ clearly.
   absl::SleepFor(absl::Milliseconds(50));
   for (int i : {0, 3}) EXPECT_EQ(send(all[i]->client, "x", 1, 0), 1);
   open.EndMostSilent(2);

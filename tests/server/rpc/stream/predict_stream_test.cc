@@ -198,7 +198,8 @@ TEST_F(PredictStreamTest, AnIdleStreamHasTimeToReadThatTheServerDrains) {
   stream.Send(Grey("before", 1));
   EXPECT_TRUE(stream.Next().has_classify());
   EXPECT_EQ(InFlight(0), 0);
-  // The time is stated in docs/serving.md.
+  // The server ends an idle stream this long after the notice DRAINING. The
+  // time is stated in docs/serving.md.
   constexpr absl::Duration kTime = absl::Seconds(1);
   server_->AdvanceClock(2 * kTime);
   const absl::Time begin = base::SteadyNow();

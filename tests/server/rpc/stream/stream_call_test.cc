@@ -225,8 +225,9 @@ TEST_F(StreamCallTest, AnswersThatAreNotReadEndIt) {
     segment.set_correlation_id(absl::StrCat(i));
     ASSERT_TRUE(stream.Send(segment));
   }
-  // All requests that may be in flight are computed. The answer that is being
-  // sent does not fit the window.
+  // Waits until all requests that may be in flight are computed. They then stay
+  // in flight, because the answer that is being sent does not fit into the
+  // flow-control window.
   while (server_->Sum("sfmamba_requests_total", {R"(code="OK")"}) <
              1 + kDefaultInFlight ||
          server_->Sum("sfmamba_in_flight_requests", {}) < kDefaultInFlight) {
