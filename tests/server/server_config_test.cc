@@ -98,7 +98,8 @@ TEST(ServerConfigTest, TheMemoryBudgetFollowsTheMachineAndTheMessages) {
             int64_t{4} << 30);
   EXPECT_EQ(WithDefaults({}, {int64_t{1} << 30, 0}).memory_budget_bytes(),
             512 << 20);
-  // Messages and images are smaller in a small process.
+  // If the process may use little memory, the default limits for messages and
+  // images are lower.
   const v1::ServerConfig small = WithDefaults({}, {512 << 20, 200 << 20});
   EXPECT_EQ(small.max_message_bytes(), small.memory_budget_bytes() / 8);
   EXPECT_EQ(small.max_image_bytes(), small.max_message_bytes());

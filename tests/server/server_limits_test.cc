@@ -22,7 +22,8 @@ using grpc::StatusCode;
 
 class ServerLimitsTest : public VisionServiceTest {
  protected:
-  // Returns the reason for refusing a picture of this size.
+  // Sends a picture of this size. Returns the reason in the error, or an empty
+  // string if the server accepts the picture.
   std::string ReasonOf(int width, int height) {
     v1::ClassifyRequest request;
     request.add_images()->set_encoded(EncodePng(Gradient(width, height)));
@@ -102,9 +103,9 @@ TEST_F(ServerLimitsTest, NoDeadlineIsFurtherAwayThanAllowed) {
   EXPECT_EQ(second.Wait().code, StatusCode::DEADLINE_EXCEEDED);
 }
 
-// The transports get a quarter of the budget of 128 MiB. Messages get half of
-// this quarter. A client may hold half of the bytes for messages, which is two
-// messages.
+// HTTP bodies may occupy an eighth of the memory budget of 128 MiB, which is
+// 16 MiB. A client may occupy half of this, which is 8 MiB. Each body here has
+// 4 MiB and all come from one client, so the third body is refused.
 TEST_F(ServerLimitsTest, ClientsHoldAsManyBytesOverHttpAsAllowed) {
   v1::ServerConfig config;
   config.set_http_port(0);
@@ -128,7 +129,8 @@ TEST_F(ServerLimitsTest, ClientsHoldAsManyBytesOverHttpAsAllowed) {
   EXPECT_TRUE(absl::StartsWith(announce(), "HTTP/1.1 503"));
 }
 
-// The answers are larger than the bytes that a client's sockets buffer.
+// The answers do not fit into the buffers of a socket. So the server cannot
+// send them completely while the client reads nothing.
 class SendTimeoutTest : public ServerLimitsTest {
  protected:
   void Start(v1::ServerConfig config) {
@@ -199,7 +201,8 @@ TEST_F(SendTimeoutTest, EndsACallOfKserve) {
   server_->AdvanceClock(absl::Seconds(300));
   look_twice();
   EXPECT_EQ(server_->Sum("sfmamba_in_flight_requests", {}), 1);
-  // The answer may have been sent only after the clock was advanced.
+  // The server may begin to send only after the clock was advanced, and the
+  // timeout then begins later. So the clock is advanced repeatedly.
   WaitUntil(
       [this] {
         server_->AdvanceClock(absl::Seconds(600));
@@ -218,7 +221,8 @@ TEST_F(SendTimeoutTest, EndsAConnectionOfHttp) {
       "Content-Type: image/png\r\nContent-Length: ",
       picture_.size(), "\r\n\r\n", picture_));
   ExpectAnswered();
-  // With the default setting, the connection would last 20 s.
+  // The default send_timeout is 20 s. The connection would then last longer
+  // than this wait.
   WaitUntil([&unread] { return !unread.Send("x"); }, "the connection's end",
             absl::Seconds(15));
 }

@@ -1,4 +1,5 @@
-// Tests how the command uses its engine on GPUs. This machine needs no GPU.
+// Tests how sfmamba_server uses the inference engine on GPUs. The engine is a
+// fake, so the tests need no GPU.
 #include "server/server_main.h"
 
 #include <signal.h>
@@ -32,7 +33,8 @@ using testing::ExitedWithCode;
 // Writes a line in one piece, because other threads also write to the log.
 void Say(const std::string& line) { std::cerr << line + "\n"; }
 
-// Prints the model for which PlansFor() is called. Returns an empty table.
+// Prints the maximum batch size of the model for which PlansFor() is called.
+// Returns an empty table.
 class FakeTuner : public model::ScanTuner {
  public:
   std::shared_ptr<const tuning::ScanPlanTable> PlansFor(
@@ -42,8 +44,8 @@ class FakeTuner : public model::ScanTuner {
   }
 };
 
-// Runs the command with two GPUs. Its models print their options and do not
-// load.
+// Runs sfmamba_server with two fake GPUs. Loading a model fails with an error
+// that lists the options of the load.
 class ServerMainDeathTest : public testing::Test {
  protected:
   ServerMainDeathTest() {
@@ -78,7 +80,7 @@ class ServerMainDeathTest : public testing::Test {
     };
   }
 
-  // Ends this process with the command's exit code.
+  // Runs sfmamba_server and ends this process with its exit code.
   [[noreturn]] void Run(std::vector<std::string> flags) {
     flags.insert(flags.begin(),
                  {"sfmamba_server", "--model_repository=" + repository_,
@@ -157,8 +159,9 @@ TEST_F(ServerMainDeathTest, ADeviceThatFailsHasItsExitCode) {
     return std::make_unique<FakeModel>(config, gate.get());
   };
   EXPECT_EXIT(Run({}), ExitedWithCode(7), "a device has failed for good");
-  // If a device has failed, the server does not wait for its calls and does not
-  // free its memory. The process ends without running exit handlers.
+  // If a device has failed, the server does not wait for open calls and does
+  // not free the device's memory. The process ends without running exit
+  // handlers.
   const auto run = [this] {
     std::atexit([] { _exit(9); });
     Run({"--exit_on_load_error=false", "--drain_delay=1h"});

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstddef>
 
-// These are glibc's functions. The functions below replace malloc() and the
-// others, and call them.
+// These are glibc's own functions. At the end of this file, malloc(), free()
+// and related functions are replaced by functions that call these.
 extern "C" {
 void* __libc_malloc(size_t size);
 void* __libc_calloc(size_t count, size_t size);
@@ -19,8 +19,9 @@ void __libc_free(void* block);
 namespace sfmamba {
 namespace {
 
-// The bytes that this thread has allocated, now and at most. These are plain
-// numbers, so that malloc() may use them at any time.
+// `live` is the number of bytes that this thread holds now, and `peak` is the
+// maximum of `live`. Both need no initialization at run time, so malloc() may
+// use them at any time.
 thread_local int64_t live = 0;
 thread_local int64_t peak = 0;
 

@@ -10,7 +10,8 @@
 namespace sfmamba {
 namespace {
 
-// Fills a tensor with value(u, i) for each element.
+// Sets each element i to value(u, i). `u` is a pseudorandom number in [-1, 1)
+// that depends on `key` and i.
 template <typename Value>
 at::Tensor Fill(absl::string_view key, at::IntArrayRef shape, Value value) {
   at::Tensor tensor = at::empty(shape, c10::kFloat);

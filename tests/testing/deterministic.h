@@ -7,9 +7,11 @@
 
 namespace sfmamba {
 
-// Returns an fp32 parameter whose values depend only on its key. A model with
-// known logits then needs no weights file. The values are random bits, seeded
-// with the key's hash and scaled by the key's last part.
+// Returns an fp32 parameter whose values depend only on its key and its shape.
+// So tests can build a model with known outputs without a weights file. The
+// values are pseudorandom numbers, and their seed is a hash of the key. The end
+// of the key (for example "weight" or "bias") and the shape decide the range of
+// the values.
 at::Tensor DeterministicParameter(const std::string& key,
                                   at::IntArrayRef shape);
 

@@ -10,11 +10,13 @@
 #include "absl/types/span.h"
 #include "base/mask.h"
 
-// These functions encode whole masks and maps. The server encodes them in
-// steps.
+// These functions encode a whole mask or map in one call. The server encodes
+// masks and maps in steps.
 namespace sfmamba::base {
 
-// Returns COCO's compressed string of run lengths, by its definition.
+// Returns COCO's compressed string of the run lengths `counts`. The function
+// follows the definition of the format directly. It does not use the server's
+// encoder.
 std::string CompressCounts(absl::Span<const int64_t> counts);
 
 // Returns the compressed string of `mask` after a shift by `left` and `top`

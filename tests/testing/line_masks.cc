@@ -5,7 +5,8 @@
 namespace sfmamba {
 namespace {
 
-// Appends a line of pixels [begin, end). `is_set` says which are set.
+// Appends the runs of one line, whose pixels are [begin, end). `is_set(i)`
+// returns true if pixel i is set.
 template <typename IsSet>
 void AddLine(int begin, int end, const IsSet& is_set, base::LineRuns* runs) {
   bool set = false;
@@ -25,7 +26,8 @@ base::Mask Unset(const base::LineMask& mask) {
   return pixels;
 }
 
-// Sets the pixels of the lines in `mask`. Edges are counted from `origin`.
+// Sets the pixels of the runs in `mask`. The edges of the runs are coordinates
+// in the picture. `origin` is the coordinate of the first pixel of a line.
 void Set(const base::LineRuns& runs, int origin, size_t pixel_stride,
          size_t line_stride, base::Mask* mask) {
   for (int line = 0; line < runs.lines(); ++line) {

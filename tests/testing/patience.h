@@ -12,16 +12,18 @@
 namespace sfmamba {
 
 // How long a test waits for an event. It is much longer than the event takes,
-// and shorter than the limit of a small test.
+// and shorter than Bazel's time limit for a small test.
 inline constexpr absl::Duration kPatience = absl::Seconds(30);
-// The time limit for a whole test of servers or processes. It also limits waits
-// for the test itself, because the test's own waits are shorter and must fail
-// first.
+// The time limit for a whole test that runs servers or processes. Helpers that
+// wait for the test also use this limit. For example, a fake model waits until
+// the test lets a batch end. The limit is longer than kPatience, so the test's
+// own waits fail first.
 inline constexpr absl::Duration kTestPatience = absl::Minutes(2);
 
 // Ends the process with a message that names the missing event, if this object
-// lives longer than its limit. A test that only failed would hang in its
-// destructors. Use it for waits without a timeout, such as a stream's Read:
+// lives longer than its limit. If only the test failed, its destructors would
+// wait for the same event forever. Use this class for waits without a timeout,
+// for example for a stream's Read():
 //   TimeLimit limit("the watch's next answer");
 //   reader->Read(&response);
 class TimeLimit {

@@ -28,8 +28,9 @@ constexpr int kSide = 96;
 // checkpoints have deterministic parameters.
 class ConvertedModelTest : public testing::Test {
  protected:
-  // Copies the model's folder and reads the copy, because the server does not
-  // follow links out of a model's folder.
+  // Copies the model's folder and reads the copy. Bazel's data files are links
+  // to files in another folder. The server refuses links that lead out of a
+  // model's folder.
   absl::StatusOr<repository::ModelDirectory> Read(const std::string& task) {
     const fs::path copy = fs::path(testing::TempDir()) / task;
     fs::create_directories(copy);

@@ -1,7 +1,8 @@
-// Tells ThreadSanitizer what Abseil's locks order. The system's Abseil is built
-// without ThreadSanitizer. Its locks would therefore be invisible, and accesses
-// that they guard would be reported as races. These definitions replace the
-// ones in Abseil's shared library and call them.
+// Tells ThreadSanitizer which memory accesses are ordered by Abseil's locks.
+// The system's Abseil is built without ThreadSanitizer. Its locks would
+// therefore be invisible, and accesses that they guard would be reported as
+// races. The functions in this file replace the functions of Abseil's shared
+// library and call them.
 
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
@@ -16,15 +17,17 @@ namespace absl {
 inline namespace debian3 {
 namespace {
 
-// Returns the definition in the shared library. `name` is its linker name.
+// Returns the function of the shared library. `name` is its linker name.
 template <typename Function>
 Function* Real(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-// While an object exists, the thread is acquiring the lock. ThreadSanitizer
-// ignores memory accesses meanwhile, because a thread that holds the lock may
-// evaluate other threads' conditions.
+// While an object exists, the thread is acquiring the lock. Meanwhile
+// ThreadSanitizer ignores the thread's memory accesses. This is necessary,
+// because Abseil evaluates conditions inside its locking functions, also
+// conditions of other threads. The thread then holds the lock, but
+// ThreadSanitizer does not know this yet.
 class Locking {
  public:
   explicit Locking(void* mutex, unsigned flags = 0)
@@ -39,7 +42,8 @@ class Locking {
   unsigned flags_;
 };
 
-// While an object exists, the thread is releasing the lock.
+// While an object exists, the thread is releasing the lock. ThreadSanitizer
+// ignores the thread's memory accesses, as for Locking.
 class Unlocking {
  public:
   explicit Unlocking(void* mutex, unsigned flags = 0)
@@ -153,10 +157,11 @@ bool CondVar::WaitWithTimeout(Mutex* mutex, Duration timeout) {
   return Waiting(mutex, [&] { return real(this, mutex, timeout); });
 }
 
-// ---- Classes that are built on them, whose fast paths take no lock ----
+// ---- Classes that use the locks above, but not in all their methods ----
 
-// HasBeenNotified() is inline and takes no lock. It reads a member beside the
-// mutex.
+// HasBeenNotified() is inline and takes no lock. It only loads the atomic
+// member that follows the mutex. So Notify() must also announce this member to
+// ThreadSanitizer.
 void Notification::Notify() {
   static auto* const real =
       Real<void(Notification*)>("_ZN4absl7debian312Notification6NotifyEv");

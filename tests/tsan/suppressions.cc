@@ -27,8 +27,9 @@ extern "C" const char* __tsan_default_suppressions() {
       // This function is in gRPC's own headers. A call's operations end before
       // its server is deleted, but only gRPC's library knows this.
       "race:grpc::internal::Call::PerformOps\n"
-      // gRPC also orders these accesses. An answer is watched before its call
-      // can end, and the watch is deleted after its server.
+      // gRPC also orders the accesses to a SendWatch. A call uses the SendWatch
+      // before the call ends. The SendWatch is deleted after the gRPC server,
+      // and the server's deletion waits for the end of all calls.
       "race:sfmamba::rpc::SendWatch::~SendWatch\n"
       // Abseil is not built with ThreadSanitizer, either. Copies of a Status or
       // of a Cord share data and count references to it. gRPC stores times in
@@ -39,7 +40,7 @@ extern "C" const char* __tsan_default_suppressions() {
       "race:libabsl_cord_internal.so\n"
       "race:libabsl_time.so\n"
       // OpenTelemetry's SDK is not built with ThreadSanitizer, either. Its
-      // queue passes spans to a thread with atomic operations.
+      // queue uses atomic operations to pass spans to another thread.
       "race:libopentelemetry_trace.so\n"
       // Abseil's detection of deadlocks has a lock that ThreadSanitizer does
       // not see.

@@ -48,8 +48,9 @@ TEST_F(VisionServiceTest, TimingOnlyOnRequest) {
   EXPECT_FALSE(response.has_timing());
 }
 
-// Returns a configuration without measured batch times. The first batch then
-// waits until it is full.
+// Returns a configuration whose profile budget is zero, so the server measures
+// no batch times. The server then does not know whether smaller batches are
+// efficient. So the first batch waits until it is full.
 v1::ServerConfig WithoutTimes() {
   v1::ServerConfig config;
   config.mutable_profile_budget();

@@ -92,7 +92,8 @@ TEST(TrustedProxiesTest, AMalformedAddressIsNotTrusted) {
 }
 
 TEST(TrustedProxiesTest, NetworksEndAtAnyBit) {
-  // A trusted proxy reports a client of the other address family.
+  // An IPv4 peer reports an IPv6 client, and an IPv6 peer an IPv4 client. If
+  // the peer is trusted, the client gets the name of the reported address.
   const auto is_trusted = [](const std::string& network,
                              const std::string& peer) {
     const bool is_v4 = absl::StartsWith(peer, "ipv4:");

@@ -223,8 +223,8 @@ TEST(FairQueueTest, OfSmallPiecesTheUrgentAreFirst) {
   }
 }
 
-// If a deadline could do this, a client could overtake all others with short
-// deadlines.
+// If a deadline moved large pieces ahead of small ones, a client could overtake
+// all others by setting short deadlines.
 TEST(FairQueueTest, ADeadlineDoesNotCarryLargePiecesPastSmallOnes) {
   FairQueue queue;
   for (int i = 0; i < 64; ++i) {
@@ -287,8 +287,8 @@ TEST(FairQueueTest, ASmallPieceThatDoesNotFitIsOvertakenBy5Milliseconds) {
   }
 }
 
-// Work that does not fit into memory must not starve. Smaller new work may go
-// before it only for a limited time, as it may go before other work.
+// Work that does not fit into the free memory must not starve. Later work that
+// fits may overtake it only until the cost of the later work reaches a limit.
 TEST(FairQueueTest, WhatDoesNotFitIsNotStarved) {
   for (const absl::Duration other : {kLarge / 4, 3 * kLarge}) {
     FairQueue queue;

@@ -11,7 +11,7 @@ namespace {
 
 class BatchTraceTest : public testing::Test {
  protected:
-  // Returns a request of the trace with the ID `low`.
+  // Returns a traced request whose trace has the ID {0, low}.
   std::shared_ptr<const RequestTrace> Request(uint64_t low) {
     observability::TraceContext context;
     context.trace = {0, low};

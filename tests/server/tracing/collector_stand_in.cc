@@ -34,8 +34,8 @@ void WriteIdsInHexadecimal(json* value) {
   }
 }
 
-// Returns the request as JSON. Returns a discarded value if `bytes` are not a
-// request.
+// Returns the request as JSON. If `bytes` are not a request, returns a value
+// whose is_discarded() is true.
 json Parse(const grpc::ByteBuffer& bytes) {
   const auto* type =
       google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(

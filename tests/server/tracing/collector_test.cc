@@ -43,7 +43,8 @@ class CollectorTest : public testing::Test {
     collector_ = std::make_unique<Collector>(options_);
     return *collector_;
   }
-  // Waits until the counts add up to `spans`. Returns the added counts.
+  // Calls TakeCounts() repeatedly, until at least `spans` spans have been
+  // exported or dropped. Returns the sums of the taken counts.
   Collector::Counts AwaitCounts(int64_t spans) {
     Collector::Counts sum;
     WaitUntil(

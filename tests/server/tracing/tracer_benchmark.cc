@@ -1,6 +1,6 @@
-// Measures the time that tracing takes on a request's own threads. Most
-// requests are not traced. For a traced request, the benchmark measures the
-// time for its spans.
+// Measures the time that tracing takes on the threads that handle a request.
+// One benchmark measures a request that is not traced, which is the most
+// frequent case. The other one measures a traced request with five spans.
 
 #include <memory>
 #include <string>

@@ -19,7 +19,8 @@ using observability::TraceContext;
 
 TraceContext Context(bool has_parent, bool sampled) {
   TraceContext context;
-  // The trace ID lies in the middle of all IDs.
+  // Without a parent, the lower half of the ID decides about sampling. Its
+  // value here is the middle of its range, so a ratio above 0.5 samples it.
   context.trace = {1, uint64_t{1} << 63};
   context.parent = has_parent ? 7 : 0;
   context.sampled = sampled;

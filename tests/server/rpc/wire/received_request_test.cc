@@ -13,8 +13,8 @@
 
 namespace grpc_core {
 
-// A class of gRPC, declared here. gRPC's functions create one if the thread has
-// none.
+// Declares gRPC's execution context of a thread, whose header is not public.
+// If a thread has no ExecCtx, gRPC's functions create one while they run.
 class ExecCtx {
  public:
   static thread_local ExecCtx* exec_ctx_;
@@ -42,7 +42,8 @@ struct Received {
   const std::unique_ptr<call::Pictures> pictures;
 };
 
-// Returns the bytes of a tensor, or the bytes of pixels after fetching them.
+// Returns the bytes of image `i`, which is a tensor or a pixel buffer. If
+// pixels lie in several slices, first calls fetch(), which joins them.
 std::string DataOf(const Received& request, int i) {
   const image::ImageSource source = request.image(i);
   if (source.fetch) source.fetch();
@@ -52,7 +53,8 @@ std::string DataOf(const Received& request, int i) {
                       absl::StrJoin(source.tensor()->pieces, ""));
 }
 
-// Returns the bytes in slices. A slice ends at each of `cuts`.
+// Returns the bytes in slices. A slice ends at each of `cuts`, which are
+// positions in `bytes`.
 grpc::ByteBuffer InSlices(const std::string& bytes,
                           const std::vector<size_t>& cuts) {
   std::vector<grpc::Slice> slices;
@@ -97,7 +99,7 @@ TEST(ReadPicturesTest, PicturesAreWholeHoweverTheyWereCut) {
 }
 
 // Counts how often a message's memory was freed, by gRPC's code and by other
-// code.
+// code. The thread has an ExecCtx only while gRPC's code runs.
 struct Freed {
   int by_grpc = 0, by_others = 0;
 
@@ -108,8 +110,10 @@ struct Freed {
   }
 };
 
-// Freeing this memory may give gRPC new work, if something waits for the
-// memory. Only gRPC's own threads have an ExecCtx that can store the work.
+// If gRPC is short of memory, it continues other work when this memory is
+// freed. gRPC stores this work in the thread's ExecCtx. Threads outside gRPC
+// usually have none. So the memory must be freed by a function of gRPC that
+// creates an ExecCtx.
 TEST(ReadPicturesTest, WhatGrpcReceivedIntoIsFreedByGrpc) {
   std::string bytes = TwoImages().SerializeAsString();
   const auto receive = [&bytes](Freed* freed, int slices) {
@@ -194,11 +198,11 @@ TEST(ReadPicturesTest, MemoryIsGivenBackOnceItIsJoinedOrReleased) {
   EXPECT_FALSE(head_freed);
   EXPECT_FALSE(tail_freed);
   EXPECT_EQ(request.image(1).pixels()->data.size(), 300u);
-  // The size of the bytes is known before they are fetched.
+  // Reading the size does not fetch the bytes, so this slice is still needed.
   EXPECT_FALSE(tail_freed);
   // The bytes lie in both slices.
   EXPECT_EQ(DataOf(request, 1), Tail(300));
-  // The other picture still lies in this slice.
+  // The other picture still lies in the head.
   EXPECT_FALSE(head_freed);
   EXPECT_TRUE(tail_freed);
   request.pictures->Release();
