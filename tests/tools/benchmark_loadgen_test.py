@@ -9,8 +9,8 @@ import benchmark_loadgen
 
 
 class FakeLoadGen:
-    """A stand-in for MLPerf's LoadGen. Stores the class that was answered to each query, by the
-    query's id."""
+    """A stand-in for MLPerf's LoadGen. Stores the class in the answer to each query, by the query's
+    ID."""
 
     def __init__(self):
         self.answers = {}
@@ -102,8 +102,9 @@ class PicturesTest(unittest.TestCase):
 
 class MostTest(unittest.TestCase):
     def test_agrees_with_the_queue_of_one_server_and_equal_services(self):
-        # In an M/D/1 queue with load 0.5, 99 % of the requests wait at most 3.2 service times. With
-        # load 0.9 they wait at most 20.
+        # In an M/D/1 queue with load 0.5, 99 % of the requests wait at most 3.2 service times. They
+        # are answered one service time later, so the limit is 4.2 service times. If the load is
+        # 0.9, 99 % wait at most 20 service times, so the limit is 21.
         self.assertAlmostEqual(benchmark_loadgen.most(4.2), 0.5, delta=0.03)
         self.assertAlmostEqual(benchmark_loadgen.most(21), 0.9, delta=0.03)
 

@@ -24,13 +24,15 @@ KNOWN = dict(lite_trunk=16, dim=28, num_heads=(4, 8), windows=(10, 5))
 
 
 def config_of(start):
-    """Returns the configuration that sf_mamba.make() gets from the start's fields."""
+    """Returns a stand-in for the Config that sf_mamba.make() builds from `start.fields`. `start` is
+    a Start, that is, the classifier from which a training starts."""
     return types.SimpleNamespace(**start.fields)
 
 
 class OpenTest(OfficialTest):
     def named(self, arch, shapes):
-        """Returns a folder whose config.json contains only this name."""
+        """Returns a folder with weights of these shapes. Its config.json contains only the name
+        `arch`."""
         folder = self.folder / 'named'
         folder.mkdir(exist_ok=True)
         (folder / 'config.json').write_text(json.dumps({'arch': arch}))
@@ -176,7 +178,8 @@ class StartTest(StrangerTest):
                          (160, 'data', (4, 8), (10, 5), 16))
 
     def test_a_directory_of_ours_and_what_training_writes(self):
-        """Training writes what it has read, except for the classes and the crop of the pictures."""
+        """The files that training writes describe the same network and pictures as the files that
+        it has read. Only the classes and the crop of the pictures are new."""
         for tokens in ('swap', 'none'):
             self.convert(self.hugging_face(**self.CONFIG), '--force')
             text = (self.out / 'config.textproto').read_text()

@@ -20,8 +20,9 @@ def boxes(*rows, **more):
 @unittest.skipUnless(importlib.util.find_spec('pycocotools'), 'pycocotools is not installed')
 class CocoApTest(unittest.TestCase):
     def score(self, detections, change=lambda root: None):
-        """Returns the report on two pictures with two cups and a chair. `change` may change the
-        annotations. Sets self.said to the other output."""
+        """Scores the detections in two pictures with two cups and a chair. Returns the report, or
+        None if the program fails. `change` may change the annotations. Sets self.said to the
+        program's standard error."""
         truth = boxes((1, 'cup', [10, 10, 20, 20], {'id': 1}),
                       (2, 'cup', [30, 30, 20, 20], {'id': 2}),
                       (1, 'chair', [40, 10, 20, 20], {'id': 3}), area=400, iscrowd=0)

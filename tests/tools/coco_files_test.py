@@ -40,7 +40,7 @@ class FolderTest(unittest.TestCase):
 
 class AnnotationsTest(FolderTest):
     def read(self, change, crowds=False, size_of=lambda image: image.size):
-        """Changes the data and reads it. Returns (file, notes, objects)."""
+        """Reads data() after `change` has changed it. Returns (file, notes, objects)."""
         root = data()
         change(root)
         [file], notes = annotations.read([self.write('annotations.json', root)])
@@ -173,7 +173,8 @@ class AnnotationsTest(FolderTest):
             root['annotations'][0].update(bbox=[50, 6, 20, 15])
         _, _, found = self.read(change, size_of=lambda image: image.size or (64, 48))
         self.assertEqual(found.found[0].box, (50, 6, 64, 21))
-        # The size of run lengths is stated beside them.
+        # Run lengths have a size of their own, [height, width]. It must be the picture's size,
+        # which size_of() returns.
         runs = {'size': [48, 64], 'counts': [3072]}
         _, _, found = self.read(lambda root: (change(root), root['annotations'][1].update(
             segmentation=runs)))

@@ -103,7 +103,7 @@ class ReadTest(unittest.TestCase):
     def test_the_rank_of_an_odd_width_is_rounded_up(self):
         odd = Backbone(18, 8, (1, 1, 1, 1), True)
         tensors = expected_tensors(Network('CLASSIFICATION', odd, 7))
-        # The width is 72, which is 4.5 times 16.
+        # The rank is the width divided by 16, rounded up. 72 / 16 = 4.5 becomes 5.
         mixer = 'levels.2.blocks.0.mixer.'
         self.assertEqual(tensors[mixer + 'dt_proj.weight'], (36, 5))
         self.assertEqual(tensors[mixer + 'x_proj.weight'], (5 + 2 * 8, 36))

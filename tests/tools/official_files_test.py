@@ -158,7 +158,8 @@ class FileTest(OfficialTest):
             sparse.write_zip(path, timm(state, arch))
             opened = self.assert_is(path, f'mamba_vision_{row}', expected)
             self.assertIn(f'by arch {arch} and args.model {arch}; windows', opened.evidence)
-            # The arguments describe the training, in which pictures are cropped in another way.
+            # The file's arguments contain the crop_pct of the training. Inference crops pictures in
+            # another way, so this crop_pct is not used.
             self.assertEqual(opened.choice.picture, {})
 
     def test_classifiers_without_arch(self):

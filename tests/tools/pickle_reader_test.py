@@ -174,7 +174,7 @@ class DamageTest(unittest.TestCase):
         depth = 300_000
         value = read(b']' * depth + b'a' * (depth - 1) + b'.')
         self.assertIsInstance(value[0][0], list)
-        # The deep value is a key.
+        # The deeply nested tuple is a key. Items are dropped if their key is not a string.
         self.assertEqual(read(b'}' + b')' + b'\x85' * depth + b'K\x01s.'), {})
 
     def test_endless_operations(self):

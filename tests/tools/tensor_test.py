@@ -60,7 +60,7 @@ class ConvertTest(unittest.TestCase):
         self.assertEqual(bits(-0.0), 0x8000)
         self.assertEqual(bits(1e-45), 0)
         self.assertEqual(bits(np.inf), 0x7f80)
-        # The value exceeds the largest one.
+        # The value exceeds the largest finite bfloat16, so it becomes infinite.
         self.assertEqual(bits(3.4e38), 0x7f80)
 
     def test_every_bfloat16_comes_back(self):
@@ -91,13 +91,14 @@ class ConvertTest(unittest.TestCase):
         self.assertTrue(np.isnan(convert(np.float64([np.nan]), 'F64', 'F32')).all())
 
     def test_doubles_are_rounded_once(self):
-        # If this number were rounded to float32 first, it would become a tie and be rounded to
-        # even.
+        # If this number were first rounded to the nearest float32, it would become a tie. It would
+        # then be rounded to the even bfloat16.
         value = 1 + 2**-8 + 2**-40
         self.assertEqual(int(convert(np.float64([value]), 'F64', 'BF16')[0]), 0x3f81)
         self.assertEqual(int(convert(np.float64([-value]), 'F64', 'BF16')[0]), 0xbf81)
-        # The first rounding must give the odd one of float32's two neighbours. Its last bit tells
-        # the second rounding that bits were lost.
+        # convert() rounds to float32 first and then to bfloat16. The first step must choose the
+        # float32 neighbour whose last bit is 1. The second step then sees that the value is not
+        # exactly a tie.
         above = 1 + 2**-8 + 2**-23 - 2**-40
         self.assertEqual(int(convert(np.float64([above]), 'F64', 'BF16')[0]), 0x3f81)
         below = 1 + 3 * 2**-8 - 2**-40

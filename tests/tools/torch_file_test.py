@@ -74,8 +74,9 @@ class ReadTest(unittest.TestCase):
             read(pickled(checkpoints.LEGACY_MAGIC) + pickled(1001) + evil.code)
 
     def test_a_storage_of_an_unknown_type(self):
-        """The tensors of this storage are dropped. The older format is refused, because the
-        position of the next storage is unknown."""
+        """If the file is a zip file, the tensors of this storage are dropped. A file in PyTorch's
+        older format is refused because of this storage. The size of the storage is unknown there,
+        so the next storage cannot be found."""
         values = {'a': View(Storage('0', 'Q8', bytes(4)), (4,)), 'b': tensor('1', np.zeros(2))}
         found = read(zip_file(values))
         self.assertEqual(found['a'].name, 'torch.QInt8Storage')

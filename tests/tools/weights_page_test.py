@@ -27,7 +27,9 @@ class PageTest(unittest.TestCase):
         self.checked = set()
 
     def check(self, repository, row, task, classes):
-        """Checks the repository's weights, variant and windows. Returns (how, file, input)."""
+        """Checks the weights, variant and windows in the page's row of the repository. Returns the
+        row's other cells. They are how to get the model (folder or converter), the file for the
+        converter, and the input."""
         how, file, weights, becomes, windows, given = self.rows[repository]
         variant = re.match(r'`(\w+)`', becomes)[1]
         expected = network(row, task, classes)
