@@ -8,8 +8,9 @@
 Starts a server and finds its peak, that is, the throughput of clients that each wait for their
 answer. Then it sends requests at multiples of the peak, without waiting for answers. They arrive at
 random (Poisson) or in bursts, with deadlines of 2 and of 10 batch times. It prints a line of JSON
-for each load, appends the line to --out, and ends with a table. A run measures only the loads of
-its flags and finds its own peak. So a long list of loads can be measured in several runs:
+for each load, appends the line to --out, and ends with a table. Each run finds the peak itself, and
+measures only the loads of its flags. A long list of loads can therefore be measured in several
+runs, and --table prints one table of all of them. These columns need an explanation:
 
   goodput     requests answered in time, divided by the peak
   at most     a limit that no server can exceed: see most()
@@ -66,9 +67,9 @@ def parse_args(argv=None):
 
 
 def most(arrivals, load, deadline_batch_times):
-    """Returns the largest possible goodput. It cannot exceed the load. With bursts, requests can be
-    computed only from the burst's first arrival to its last deadline, unless the next burst comes
-    sooner.
+    """Returns the largest possible goodput, divided by the peak. It cannot exceed the load. If
+    requests arrive in bursts, they can be computed only from the first arrival of a burst to its
+    last deadline, unless the next burst comes sooner.
     """
     if arrivals == 'poisson':
         return min(1, load)

@@ -9,19 +9,22 @@
 With --protocol kserve, tritonclient sends the requests, as it does to Triton
 (benchmark_peers/triton_server.py).
 
-Starts a server with one classifier. LoadGen asks it in three ways, with JPEG files, for labels:
+Starts a server with one classifier, unless --server names one. LoadGen sends picture files to it in
+three ways:
 
   SingleStream  one picture after another; the median time is "a lone request" below
   Offline       all pictures at once, in requests of --images_a_request, several at a time
   Server        one picture per request, with Poisson arrivals. Latency counts from the time at
-                which a request was due. Reports the highest of --rates, as parts of Offline's
-                rate, that LoadGen calls VALID: 99 % within --latency_factor times a lone request
+                which a request was due. The --rates are fractions of Offline's rate. Reports the
+                highest one that LoadGen calls VALID. VALID means that 99 % of the answers come
+                within --latency_factor times the time of a lone request
 
 LoadGen decides when a request is due, measures, and judges. This program only passes requests on.
-The accuracy run asks for each picture once. If the pictures are in folders named by their class,
-an answer is right if it is this class. If not, it is right if it equals the answer to a lone
-request. Prints a table, and writes it to --logs with LoadGen's own summaries. A request that fails
-makes its run invalid. The client runs on the same machine and takes a part of its processor time.
+The accuracy run asks for each picture once. If each picture is in a folder named by its class, an
+answer is right if it is this class. If the pictures are not in such folders, an answer is right if
+it equals the answer to a lone request. Prints a table, and writes it to --logs with LoadGen's own
+summaries. A request that fails makes its run invalid. If this program starts the server, both run
+on one machine. The client then takes a part of the machine's CPU time.
 """
 
 import argparse
@@ -75,9 +78,10 @@ def parse_args(argv=None):
 def most(limit, part=0.99, arrivals=200_000):
     """Returns the highest load that an ideal server answers within `limit`, divided by the peak.
 
-    The ideal server starts a picture when it arrives and computes one picture after another at the
-    peak's rate. This is an M/D/1 queue. `part` of the pictures must be answered within `limit`. The
-    unit of time is the time of one picture at the peak.
+    The ideal server never waits to fill a batch. It computes one picture after another, in the
+    order of arrival. Each picture takes the same time. This is an M/D/1 queue. The fraction `part`
+    of the pictures must be answered within `limit`. The unit of time is the time of one picture at
+    the peak.
     """
     random = numpy.random.default_rng(0)
     gaps = random.exponential(size=arrivals)
@@ -162,10 +166,12 @@ class KserveClient:
 
 
 class SystemUnderTest:
-    """Answers LoadGen's queries by calling the server, on its own threads.
+    """Answers LoadGen's queries by calling the server on `threads` threads, which this object
+    starts.
 
     `classify` takes a list of pictures, each as the bytes of a file, and returns the best class of
-    each. If it raises an exception, its queries count as failed, in `failed`.
+    each. If `classify` raises an exception, all queries of this call count as failed. `failed`
+    counts them by error.
     """
 
     def __init__(self, loadgen, pictures, classify, threads, images_a_request):
@@ -265,7 +271,9 @@ class Referee:
         return summary, sum(sut.failed.values())
 
     def accuracy(self, names):
-        """Returns (number of right answers, number of pictures, what counted as right)."""
+        """Returns (number of right answers, number of pictures, what counted as right). `names` are
+        the labels of the model's classes.
+        """
         self.run('accuracy', 'Offline', self.args.in_flight, self.args.images_a_request,
                  accuracy=True)
         answers = answered_classes((self.folder / 'accuracy_accuracy.json').read_text())

@@ -5,13 +5,14 @@
     tools/benchmark_neighbours.py flood client/samples/scene_01.jpg
 
 `process`: sends requests one by one to SF-Mamba-T with random weights. In turn, it does so alone
-and beside a process that keeps one processor busy. Prints the speed beside the process, divided
-by the speed alone.
+and beside a process that keeps one CPU core busy. Prints the speed alone, the speed beside the
+process, and the ratio of the second to the first.
 
 `flood`: sends requests one by one with priority HIGH to a classifier. It does so alone, and while
 the classifier, a detector and a segmenter each get more requests with priority NORMAL than they
-can answer. Prints the 99th percentiles and the allowed one, which is three times the percentile
-alone plus one batch of the others.
+can answer. Prints the 99th percentiles of the latency, alone and beside the others, and the largest
+allowed value. It is three times the percentile measured alone, plus the longest time of one batch
+of the three models.
 """
 
 import argparse
@@ -52,8 +53,8 @@ def one_by_one(server, model, *more):
 
 
 def medians(rounds):
-    """Returns the medians of both figures and of their ratios. Each round is a pair (alone, beside
-    others).
+    """Returns the medians of both figures and of the ratio beside / alone. Each round is a pair
+    (alone, beside others).
     """
     alone, beside = zip(*rounds)
     return {'alone': statistics.median(alone), 'beside': statistics.median(beside),
@@ -82,8 +83,8 @@ def measure_process(args):
 
 
 def allowed(alone_p99, batches):
-    """Returns the largest allowed p99 in milliseconds. `batches` lists the batch times of the other
-    models.
+    """Returns the largest allowed p99 in milliseconds. `batches` lists the batch times of the
+    models in FLOODED.
     """
     return 3 * alone_p99 + max(batches)
 

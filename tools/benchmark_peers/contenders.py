@@ -106,7 +106,7 @@ class Photographs(Job):
 class Engine:
     """Runs this project. Its benchmark binary is started again for each measurement.
 
-    Its idle threads go to sleep as soon as in the server (server/main.cc).
+    Before its idle threads sleep, they spin for as long as in the server (server/main.cc).
     """
 
     name, setting = 'this project', 'one context'
@@ -140,8 +140,8 @@ class Engine:
 
 
 class EngineContexts(Engine):
-    """Runs one batch per thread at the same time, like a server with this number of
-    cpu_contexts."""
+    """Runs one batch on each thread at the same time, like a server whose cpu_contexts is the
+    number of threads."""
 
     setting, contexts = 'a context a thread', None
 
@@ -153,7 +153,9 @@ class Contender:
         self.images, self.seconds = job.batch, job.seconds
 
     def verify(self, job):
-        """Does nothing. Other contenders are compared with PyTorch."""
+        """Does nothing here, because eager PyTorch is the reference. The other subclasses override
+        this method and compare their answers with PyTorch's.
+        """
 
     def measure(self):
         """Returns the images per second of the median call. Makes calls for `seconds`, but at least
@@ -278,8 +280,8 @@ class OpenVino(Contender):
 
 
 class OpenVinoThroughput(OpenVino):
-    """Runs as many requests at once as OpenVINO considers best. One call of run() runs each of them
-    once.
+    """Runs as many requests at once as OpenVINO considers best. One call of run() runs four times
+    this number of requests.
     """
 
     setting, hint = 'THROUGHPUT hint', 'THROUGHPUT'
@@ -324,7 +326,9 @@ class OnnxRuntimeInt8Dynamic(OnnxRuntimeInt8):
 
 
 class OpenVinoInt8(OpenVinoScan):
-    """Quantised by NNCF with its default settings. All other operators compute in fp32."""
+    """Quantised by NNCF with its default settings. Operators that are not quantised compute in
+    fp32.
+    """
 
     name, limit, rest = 'OpenVINO int8', 0.5, 'f32'
     quantizer = staticmethod(quantize.openvino_default)
@@ -341,7 +345,7 @@ class OpenVinoInt8Throughput(OpenVinoInt8, OpenVinoThroughput):
 
 
 class OpenVinoInt8Bf16(OpenVinoInt8):
-    """All other operators compute in bf16."""
+    """Like OpenVinoInt8, but operators that are not quantised compute in bf16."""
 
     setting, rest = 'LATENCY hint, bf16', 'bf16'
 

@@ -70,8 +70,9 @@ def mamba_ssm_scan():
         return None, f'{type(error).__name__}: {error}'
 
 
-# The mixer as MambaVision writes it. `scan` has the arguments of selective_scan_fn: u and dt
-# [S,D,L], A [D,n], B and C [S,n,L], D and the bias.
+# The mixer as MambaVision writes it. `scan` has the arguments of selective_scan_fn. u and dt have
+# the shape [sequences, channels, length], and A has [channels, states]. B and C have [sequences,
+# states, length], and D and the bias have [channels].
 
 def without_scan(u, dt, A, B, C, D, bias):
     """Reads all inputs of a scan in one elementwise pass, without scanning."""

@@ -72,8 +72,9 @@ def clocks():
 
 
 def warm_and_cold(run):
-    """Returns two median times in microseconds. One is the time of one of ten launches in a CUDA
-    graph. The other is the time of one launch after the L2 cache was flushed.
+    """Returns times of one launch in microseconds. `us`, `us_p10` and `us_p90` are quantiles of a
+    tenth of the time of a CUDA graph with ten launches. `us_cold` is the median time of a single
+    launch after the L2 cache was flushed.
     """
     import torch
     flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device='cuda')

@@ -4,10 +4,11 @@
     python heads.py --bin bazel-bin --threads 1,2
 
 Runs Cascade Mask R-CNN on 800x1333 pixels and UperNet on 512x683, both on SF-Mamba-T with random
-weights, and measures each stage. Then measures the four kernels on the shapes of their own
-benchmarks. PyTorch is tools/pytorch's modules (eager, torchvision's operators), in the faster of
-its two memory formats. Both sides take turns, round after round, and the median round counts. If a
-binary is missing, this project's figures are missing.
+weights, and measures each stage. Then measures four kernels on the shapes of their own benchmarks:
+RoIAlign, NMS, pasting masks and the segmenter's argmax. PyTorch's side runs the modules of
+tools/pytorch in eager mode, with torchvision's operators. It is measured in both memory formats,
+and the faster one counts. PyTorch and this project take turns, round after round, and the median of
+each stage counts. --without_engine measures only PyTorch, without this project's binaries.
 """
 
 import argparse

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Serves a classifier that tools/export_onnx.py wrote by Triton, through PyTriton.
+"""Serves a classifier with Triton, through PyTriton. tools/export_onnx.py writes the classifier.
 
     pip install nvidia-pytriton onnxruntime opencv-python-headless
     tools/benchmark_peers/triton_server.py photographs.onnx --port 9501
@@ -7,7 +7,7 @@
 
 The input is a picture's bytes and the output is `logits`, as with this project's server over
 KServe. OpenCV decodes and resizes the pictures of one batch, one after another. ONNX Runtime
-computes the batch on all processors. Triton batches dynamically.
+computes the batch on all CPU cores. Triton batches dynamically.
 """
 
 import argparse
@@ -24,8 +24,8 @@ from pytriton.triton import Triton, TritonConfig
 
 
 class Classifier:
-    """Classifies pictures. Resizes them as the file's metadata say: the short side to size /
-    crop_pct, then a centre crop.
+    """Classifies pictures. First resizes them to squares as the file's metadata say. If `resize` is
+    CENTER_CROP, only the central square is used. Its side is crop_pct times the short side.
     """
 
     def __init__(self, path, threads):
