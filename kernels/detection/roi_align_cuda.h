@@ -20,7 +20,7 @@ struct RoiAlignCudaArgs {
   int num_levels;  // 1..RoiAlignArgs::kMaxLevels, from fine to coarse.
   Level levels[RoiAlignArgs::kMaxLevels];
   int channels;
-  float finest_scale;  // In pixels of the image. All detectors use 56.
+  float finest_scale;  // In pixels of the image, by default 56.
   int num_rois;
   const float* rois;  // [num_rois, 4] x1, y1, x2, y2; any values
   int out_height, out_width;

@@ -37,7 +37,7 @@
 ABSL_FLAG(std::string, variant, "sf_mamba_t",
           "a row of the variants table; or everyday, everyday_detector or "
           "everyday_segmenter, of the sizes that models/ has");
-ABSL_FLAG(int, models, 1, "models that run at once");
+ABSL_FLAG(int, models, 1, "batches of the model that run at once");
 ABSL_FLAG(int, contexts, 1,
           "batches of the model at once, each on a part of the processors");
 ABSL_FLAG(int, batch, 1, "images a run");
