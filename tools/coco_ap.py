@@ -3,11 +3,12 @@
 
 usage: tools/coco_ap.py ANNOTATIONS PREDICTIONS
 
-Prints one JSON object with the average precision of boxes, over IoU 0.50 to
-0.95 ("ap") and at 0.50 ("ap50"), as pycocotools computes it, and "ap" of each
-class that the annotations have. If all annotated objects have masks, it also
-has these values for masks. Needs pycocotools (pip install pycocotools). The
-annotations are read as for training. Standard error says what was left out.
+Prints one JSON object, whose values pycocotools computes. "box" has values for
+boxes. There, "ap" is the average precision over IoU 0.50 to 0.95, and "ap50" is
+the average precision at IoU 0.50. "classes" has the "ap" of each class that the
+annotations have. If all annotated objects have masks, "mask" has the same
+values for masks. Needs pycocotools (pip install pycocotools). The annotations
+are read as for training. Standard error says what was left out.
 """
 import contextlib
 import io
@@ -139,7 +140,8 @@ def score(truth_path, found_path):
     with contextlib.redirect_stdout(io.StringIO()):
         truth.createIndex()
         detections = read_detections(found_path, truth.imgs)
-        # Checked before loadRes(), which makes masks from boxes if there are none.
+        # loadRes() adds masks, made from the boxes, to detections without masks. So the detections'
+        # own masks are looked for before this call.
         found_masks = any("segmentation" in d for d in detections)
         found = truth.loadRes(detections) if detections else None
     report = {

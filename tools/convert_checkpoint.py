@@ -4,16 +4,20 @@
     convert_checkpoint.py CHECKPOINT --out models/NAME/1
     convert_checkpoint.py CHECKPOINT --dry_run
 
-CHECKPOINT is a .pth, .pth.tar, .ckpt or .safetensors file of MambaVision, timm, mmdetection,
-mmsegmentation, Lightning, DeepSpeed or tools/pytorch, an index of shards, or a folder in
-Hugging Face's layout. The directory gets config.textproto, model.safetensors and labels.txt.
+CHECKPOINT is one of three things:
+- a .pth, .pth.tar, .ckpt or .safetensors file of MambaVision, timm, mmdetection,
+  mmsegmentation, Lightning, DeepSpeed or tools/pytorch;
+- an index of shards;
+- a folder in Hugging Face's layout.
+
+The directory gets config.textproto, model.safetensors and labels.txt.
 The task, the sizes and the number of classes are read from the tensors' shapes. The rest is read
 from other evidence: config.json, mmengine's meta.cfg, timm's arch, or the training's arguments.
 If there is no evidence, or if it does not agree, nothing is written.
 
 Nothing in CHECKPOINT is executed or imported. Its pickle may only build tensors,
-dictionaries, lists, numbers and strings. All else in the pickle is not read. If it is among
-the weights, it is refused by its name.
+dictionaries, lists, numbers and strings. No other value in the pickle is read. If such a value is
+among the weights, the program stops with an error that names the value's class.
 
 Exit status: 0 done; 1 tensors of the model are missing, surplus or unfit, and nothing is
 written; 2 the file or the flags are in error or in doubt, and nothing is written.

@@ -9,8 +9,8 @@ flags of that program may follow. MODEL may also be a folder or file of MambaOut
 VMamba, with --variant, --weights and --prefix if they are needed. The input of a classifier is
 `images` [batch,3,height,width], which are RGB and normalised, and its output is `logits`. The
 `logits` of a segmenter have stride 4. A detector has the maps and logits from which proposals are
-chosen. Its box and mask heads are written to other files. The metadata says how pictures become
-images. docs/onnx.md says more.
+chosen. Its box and mask heads are written to other files. The metadata says how a picture is
+resized and normalised to become `images`. docs/onnx.md says more.
 
 Needs NumPy and onnx. --check also needs onnxruntime, and PyTorch or a server. Exit status: 0 done;
 1 the check found a difference; 2 the model, the flags or the server are in error.

@@ -18,7 +18,7 @@ class Choice:
     """The decisions about a network. A field is None if the server's default is right."""
 
     variant: str
-    tokens: str  # None for VMamba.
+    tokens: str  # A value of --tokens: swap or none. None for VMamba.
     windows: tuple      # In stages 3 and 4.
     num_heads: tuple    # In stages 3 and 4.
     picture: dict       # Fields of config.textproto's "input", by name.
@@ -43,7 +43,9 @@ def _other_family(descriptions, tokens):
 
 
 def _choose_tokens(network, descriptions, flag):
-    """Returns (the tokens, why they were chosen)."""
+    """Returns (the value of --tokens, the reason). The value is 'swap' for SF-Mamba and 'none' for
+    MambaVision. `flag` is the value that the user gave, or None.
+    """
     said = [d for d in descriptions if d.tokens]
     if flag is not None:
         if flag == 'none' and network.backbone.learnable:
@@ -91,7 +93,8 @@ def _row_by_config(rows, config, descriptions, tokens):
     picture, _ = _first(own, 'picture')
     chosen = hugging_face.choose_row(rows, config, (picture or {}).get('size'), named,
                                      FAMILIES[tokens])
-    # Other evidence may name another row with the same network, which is then preferred.
+    # Rows with the same windows are the same network, for example b and b_21k. If other evidence
+    # names such a row, it is used instead.
     names = [d.row for d in descriptions]
     return next((row for row in rows if row.name in names and row.windows == chosen.windows),
                 chosen)
@@ -132,8 +135,9 @@ def _differing(network, row, descriptions):
 
 
 def _without_defaults(picture, **own):
-    """Returns the fields of `picture` that differ from the server's defaults. The defaults are
-    `own` and ImageNet's mean and standard deviation.
+    """Returns the fields of `picture` that differ from the server's defaults. `own` contains the
+    variant's defaults, for example its size. Without a `mean` or `std` in `own`, the default is
+    ImageNet's.
     """
     own = {'mean': MEAN, 'std': STD, **own}
     return {key: value for key, value in picture.items() if own.get(key) != value}
@@ -156,8 +160,8 @@ def _choose_vmamba(network, descriptions, flags, config):
 
 def choose(network, descriptions, variant=None, tokens=None, config=None):
     """Returns the Choice for a Network. `descriptions` is the evidence, including the evidence of
-    the config.json `config`. If flags decide the variant or the tokens, `variant` or `tokens` is
-    not None.
+    config.json. `config` is the content of config.json, or None. `variant` and `tokens` are the
+    values of the flags --variant and --tokens. Each is None if the user did not give the flag.
     """
     if isinstance(network.backbone, vmamba.Backbone):
         return _choose_vmamba(network, descriptions, (variant, tokens), config)

@@ -62,8 +62,9 @@ def _json(data):
 
 
 def _is_json(head, size):
-    """Returns whether a file of `size` bytes is JSON. `head` is the file's beginning. It may also
-    be safetensors, whose first 8 bytes are a number.
+    """Returns whether a file of `size` bytes is JSON. `head` is the file's beginning. A file in the
+    safetensors format can also begin with "{", because its first 8 bytes are a number. Such a file
+    is not JSON.
     """
     return head.lstrip().startswith(b'{') and not (
         is_safetensors(head) and int.from_bytes(head[:8], 'little') < min(MAX_HEADER, size))

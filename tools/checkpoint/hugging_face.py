@@ -232,8 +232,9 @@ def read_picture(config, preprocessor):
 
 
 def read_names(config, read_name):
-    """Returns [(member, text, tokens)] for the names from which the family follows, and the first
-    row that follows from a name. read_name(text) returns the tokens and the row of a name, or None.
+    """Returns a pair. The first value is a list of (key, text, tokens). It has an entry for each
+    name in the JSON object that tells the family. The second value is the first row that a name
+    tells, or None. read_name(text) returns (tokens, row) of a name, or None.
     """
     type_ = config.get('model_type')
     # The wrapper for timm's models in Transformers has its own model_type, which does not show the
@@ -333,7 +334,8 @@ def read_labels(config, classes):
         'id2label', 'label_names', 'labels')) if member.value is not None), None)
     if names is None:
         return None
-    # timm writes a list or an object like id2label.
+    # timm writes a list of labels, or an object that maps class numbers to labels. id2label is
+    # always such an object.
     kind = list if isinstance(names.value, list) and not names.label.endswith('id2label') else dict
     if not isinstance(names.value, kind) or len(names.value) != classes:
         if isinstance(names.value, (dict, list)):

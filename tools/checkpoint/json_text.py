@@ -9,7 +9,8 @@ _MAX_BYTES = 1 << 20
 _MAX_DEPTH = 20  # The deepest nesting.
 _LFS_POINTER = b'version https://git-lfs.github.com/spec/'
 _WORD = re.compile(r'[A-Za-z0-9+.-]{1,20}')
-# Matches a string, or a constant that Python accepts but JSON does not have.
+# Group 1 is a constant that Python accepts but JSON does not have. The expression also matches
+# whole strings, so that a constant inside a string is not found.
 _CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)')
 
 

@@ -67,10 +67,11 @@ def _of_meta(meta):
 
 
 def stored_labels(files, facts, classes):
-    """Returns the class names in a checkpoint or beside it, or None if they are not complete. They
-    come from labels.txt of a model directory, from config.json, from mmengine or from
-    tools/pytorch. If one of the first two exists but has no name for a class, raises
-    CheckpointError.
+    """Returns the class names in a checkpoint or beside it, or None if there are none. The first of
+    these sources is used: labels.txt of a model directory, config.json, mmengine, tools/pytorch.
+
+    If labels.txt or config.json has names, but not one for each class, raises CheckpointError. If
+    the names of mmengine or tools/pytorch are not complete, they are ignored.
     """
     if files.own_labels is not None:
         return _checked(parse_labels(files.own_labels, 'labels.txt'), 'labels.txt', classes)

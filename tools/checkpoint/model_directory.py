@@ -98,7 +98,8 @@ def _head(network):
 
 
 def _input(network, options):
-    # Networks with a trunk are trained on centre crops without a margin.
+    # A trunk is EfficientNet-Lite0's layers in place of the first stages. The training of networks
+    # with a trunk uses centre crops that are as large as the picture's short side.
     fields = {'crop_pct': '1.0'} if network.backbone.trunk else {}
     for name, value in options.picture.items():
         fields[name] = _numbers(value) if isinstance(value, tuple) else value

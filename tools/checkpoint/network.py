@@ -13,8 +13,8 @@ POOLED_SCALES = 4  # Scales of UperNet's pyramid pooling.
 ANCHORS = 3  # Anchors per position.
 BOX_ROI_SIZE = 7
 MAX_DEPTH = 256  # The largest number of blocks in a stage.
-# Names of tensors that only other models of VMamba's authors have: the first version, and
-# ablations.
+# Names of tensors that VMamba v2 does not have. Other models by the same authors have them, namely
+# VMamba v1 and ablations.
 _NOT_VMAMBA_V2 = re.compile(r'.*\.downsample\.reduction\.|.*\.op\.conv2d\.bias|'
                             r'.*\.op\.out_norm\.[01]\.|(backbone\.)?patch_embed\.(proj|norm)\.')
 
@@ -88,7 +88,9 @@ class Shapes:
 
 
 def _read_trunk(shapes, prefix):
-    """Reads the backbone of a model with a trunk."""
+    """Reads the backbone of a model with a trunk. A trunk is EfficientNet-Lite0's layers in place
+    of the first stages.
+    """
     blocks = shapes.count(f'{prefix}trunk.blocks.')
     strides = [stride for stride, depth in trunk.DEPTHS.items() if depth == blocks]
     if not strides:
@@ -174,7 +176,7 @@ def _read_detector(shapes):
 
 
 def read_network(shapes, read_backbone=_read_backbone):
-    """Returns the Network whose tensors have these shapes, given by name. Raises Unclear if the
+    """Returns the Network whose tensors have the shapes {name: shape}. Raises Unclear if the
     structure does not follow from them. read_backbone(Shapes, prefix) reads the backbone.
     """
     shapes = Shapes(shapes)

@@ -1,5 +1,8 @@
-"""Renames the tensors of MambaOut and EfficientViM. timm and the networks' authors use different
-names. After the renaming, each tensor has only one name.
+"""Gives the tensors of MambaOut and EfficientViM the names and shapes that the networks in
+tools/pytorch expect.
+
+Files of MambaOut's authors have other names than timm's files. tools/pytorch uses timm's names.
+EfficientViM's authors store some vectors in another shape.
 """
 
 import dataclasses
@@ -48,8 +51,8 @@ def _in_own_shape(name, tensor):
 
 
 def own_names(family, tensors):
-    """Returns a StateDict's tensors with the names and shapes of the network. A VMamba's tensors
-    already have them.
+    """Returns a StateDict's tensors with the names and shapes of the network in tools/pytorch. The
+    tensors of a VMamba already have these names and shapes.
     """
     is_original = family == MAMBAOUT and 'stem.conv1.weight' not in tensors
     rename = _mambaout_name if is_original else str

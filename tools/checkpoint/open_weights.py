@@ -34,7 +34,7 @@ class Row:
 @dataclasses.dataclass(frozen=True)
 class OpenWeights:
     family: str       # mambaout, efficientvim or vmamba.
-    variant: str  # The server's variant, or a VMamba with the same blocks.
+    variant: str  # The server's variant. A VMamba may have another dim and other depths.
     fields: dict      # The arguments of tools/pytorch's network, except the classes.
     network: Network  # Its `backbone` is unused; see `fields`.
     picture: dict     # Fields of config.textproto's "input".
@@ -45,8 +45,8 @@ class OpenWeights:
 
     @property
     def labels(self):
-        """The names of the classes, or None. Raises CheckpointError if there is not one for each
-        class."""
+        """The names of the classes, or None if none are stored. Raises CheckpointError like
+        stored_labels()."""
         return stored_labels(self.files, self.facts, self.network.classes)
 
 
@@ -118,8 +118,9 @@ _LAST = {MAMBAOUT: 'head.fc', EFFICIENTVIM: 'heads.0', VMAMBA: 'classifier.head'
 
 
 def fields_of(family, shapes):
-    """Returns the arguments for tools/pytorch's network whose tensors have these shapes. They do
-    not include the classes and MambaOut's activation. `shapes` contains the network's own names.
+    """Returns the arguments for tools/pytorch's network whose tensors have these shapes. The
+    arguments do not include the number of classes or MambaOut's activation. `shapes` is
+    {name: shape} with the names that own_names() gives, without BACKBONE.
     """
     try:
         return _FIELDS[family](Shapes(shapes))
@@ -128,8 +129,8 @@ def fields_of(family, shapes):
 
 
 def network_of(family, shapes):
-    """Returns the Network whose tensors have these shapes, by their own names. Its backbone is
-    None.
+    """Returns the Network whose tensors have these shapes. `shapes` is {name: shape} with the names
+    that own_names() gives. The field `backbone` of the Network is None.
     """
     try:
         if any(name.startswith(BACKBONE) for name in shapes):
@@ -170,7 +171,7 @@ def _differing(row, fields, free=()):
 
 
 def variant_of(family, fields):
-    """Returns the variant with these fields. For VMamba, a row with the same blocks is enough,
+    """Returns the variant with these fields. For VMamba, a row with the same `ratio` is enough,
     because a config.textproto may replace `dim` and `depths`. Raises CheckpointError if there is no
     such variant.
     """
@@ -233,7 +234,8 @@ def _picture(task, row, files, facts):
 
 
 def read_open_weights(path, variant=None, weights=None, prefix=None):
-    """Returns the OpenWeights of a file or folder, or None if it contains none of these networks.
+    """Returns the OpenWeights of a file or folder. Returns None if its network is not a MambaOut,
+    an EfficientViM or a VMamba.
 
     `variant` names the network if the checkpoint does not name it. `weights` and `prefix` are
     explained in open_checkpoint(). Raises CheckpointError if something is wrong or unclear.

@@ -37,8 +37,8 @@ class Opened:
 
     @property
     def labels(self):
-        """The names of the classes, or None. Raises CheckpointError if there is not one for each
-        class."""
+        """The names of the classes, or None if none are stored. Raises CheckpointError like
+        stored_labels()."""
         return stored_labels(self.files, self.facts, self.network.classes)
 
 
@@ -52,9 +52,9 @@ def open_checkpoint(path, weights=None, prefix=None, variant=None, tokens=None):
     """Returns the Opened of a file or folder. Raises CheckpointError if something is wrong or
     unclear.
 
-    The other arguments decide what is unclear. `weights` is the name of the dictionary that
-    contains the tensors. `prefix` is the common prefix of their names. `variant` and `tokens` are
-    explained in Opened.
+    The other arguments state facts that the file alone may not tell. None means that the file tells
+    the fact. `weights` is the name of the dictionary that contains the tensors. `prefix` is the
+    common prefix of the tensors' names. `variant` and `tokens` are explained in Opened.
     """
     files = read_files(path)
     state = read_state_dict(files.value, weights, prefix)

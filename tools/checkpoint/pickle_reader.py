@@ -1,10 +1,11 @@
 """Reads the pickles of PyTorch checkpoints without running anything in them.
 
 This is not Python's unpickler. It interprets only the pickle operations that build dictionaries,
-lists, tuples, numbers, strings and tensors. It knows a few names of classes and functions. It never
-imports or calls what a file names. A value that another name would make is replaced by a Dropped,
-because training stores many such values beside the weights. If a Dropped is among the weights,
-state_dict.py raises an error with its name.
+lists, tuples, numbers, strings and tensors. It never imports or calls a class or function that a
+file names. For a few of them it has functions of its own, see FUNCTIONS. The result of any other
+class or function is replaced by a Dropped, because training stores many such values beside the
+weights. If a Dropped is among the weights, state_dict.py raises an error that contains the name of
+the class or function.
 """
 
 import collections
@@ -74,8 +75,8 @@ def _parameter(args):
     return args[0] if args and isinstance(args[0], Tensor) else None
 
 
-# The functions that a file may call. Each is replaced by a function of this module. It returns the
-# value for its arguments, or None if it does not accept them.
+# The classes and functions that a file may call. Each is replaced by a function of this module. The
+# replacement returns the value for the arguments, or None if it does not accept them.
 FUNCTIONS = {
     'collections.OrderedDict': _ordered_dict,
     'argparse.Namespace': _namespace,
@@ -304,7 +305,8 @@ class PickleReader:
         if isinstance(target, Namespace) and isinstance(state, dict):
             target.update(state)
             return
-        # Attributes of other dictionaries and of tensors are ignored.
+        # Only the attributes of a Namespace are kept. Attributes of ordinary dictionaries and of
+        # tensors are ignored.
         if not isinstance(target, (dict, Tensor, Dropped)):
             raise CheckpointError(f'the pickle sets the state of a {_kind(target)}')
 

@@ -92,9 +92,10 @@ def stored_type(tensor, wanted):
 
 
 def write_safetensors(file, tensors, types):
-    """Writes `tensors` by name, one at a time. `types` has a float type for each name.
+    """Writes tensors one at a time, in the order of their names. `tensors` is {name: Tensor}.
+    `types` is {name: the float type to write}.
 
-    Returns the number of bytes and their sha256 in hexadecimal.
+    Returns the number of bytes that were written, and their sha256 in hexadecimal.
     """
     header, position = {}, 0
     for name in sorted(tensors):

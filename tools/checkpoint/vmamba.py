@@ -30,7 +30,7 @@ class Backbone:
     depths: tuple  # Blocks of each of the four stages.
 
     # Other kinds of backbones have these fields, too. A VMamba has neither a trunk nor learnable
-    # tokens.
+    # tokens. `attention` has its default value, so that config.textproto does not contain it.
     trunk = 0
     learnable = False
     attention = True
@@ -95,8 +95,8 @@ def in_own_shape(name, tensor):
 
 
 def variant_of(backbone):
-    """Returns the name of the row that equals `backbone`. If there is none, the first row with such
-    blocks.
+    """Returns the name of the row that equals `backbone`. If there is none, returns the name of the
+    first row with the same `ratio`.
     """
     similar = [name for name, row in ROWS.items() if row.ratio == backbone.ratio]
     return next((name for name in similar if ROWS[name] == backbone), similar[0])

@@ -227,8 +227,9 @@ def unpack(text):
 
 
 def _run_lengths(outline, size, where):
-    """Returns run lengths that are whole numbers. If the picture's size is known, they must have
-    this size.
+    """Checks a mask that COCO stores as run lengths. Returns it with whole numbers. `size` is the
+    picture's (width, height), or None if it is unknown. If it is known, the mask's "size", [height,
+    width], must be the same.
     """
     found, counts = outline.get('size'), outline.get('counts')
     try:

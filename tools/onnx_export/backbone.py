@@ -22,12 +22,15 @@ class Backbone:
     # Scans.
 
     def scan(self, u, delta, A, B, C):
-        """Adds Mamba's recurrence, as ONNX's operator Scan along the tokens. Maps u and delta
-        [S,L,D], A [D,n], which is negative, and B and C [S,L,n] to [S,L,D].
+        """Adds Mamba's recurrence, as ONNX's operator Scan along the tokens.
 
-        The state is [S,n,D], so that its last axis is long. A step gets its tokens without a change
-        of their axes. So it has few operations on long vectors, which is fast. The next state is
-        not an output of the loop, because ONNX Runtime 1.32 would compute it wrongly.
+        The inputs are u and delta [S,L,D], A [D,n] with negative values, and B and C [S,L,n]. The
+        result is [S,L,D].
+
+        The state is [S,n,D], so that its last axis is long. A step needs no transposition, because
+        Scan passes it each token in the right shape. So a step is fast. It has few operations, and
+        they work on long vectors. The output of the loop is y and not the next state. ONNX Runtime
+        1.32 computes wrong results if the next state is also an output.
         """
         g = self.g
         h, d, b, du, c = inputs = [g.name('token') for _ in range(5)]
@@ -114,7 +117,9 @@ class Backbone:
         return g.linear(g.reshape(y, 0, 0, width), weights.sub('proj'))
 
     def alternating(self, x, weights, index):
-        """Applies the Mamba mixer of the ablations in which every second block scans backward."""
+        """Applies the Mamba mixer for the scans SERIES and SERIES_GAP. Only models for ablations
+        have them. Every second block scans its tokens backward.
+        """
         g, turned = self.g, index % 2 == 1
         x = g.reversed(x) if turned else x
         if self.config.scan == 'SERIES_GAP':
@@ -193,7 +198,7 @@ class Backbone:
 
     def geometry(self, height, width, stage):
         """Returns the sides of the padded map, of a window, and of attention's sub-window. The
-        latter is None if there is none.
+        last value is None if attention has no sub-windows.
         """
         g, side = self.g, self.config.windows[stage - 2]
         sub = self.config.attention_windows[stage - 2]

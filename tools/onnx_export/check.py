@@ -58,8 +58,8 @@ def _classifier(config, tensors):
 
 
 def torch_networks(model):
-    """Returns functions that map an input to {name: output}. The first one is the network. One for
-    each RoI head follows, in the order of the files.
+    """Yields functions that map an input to {name: output}. The first function is the network. For
+    a detector, one function for each RoI head follows, in the order of the exported files.
     """
     import detector
     import pyramid

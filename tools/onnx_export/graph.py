@@ -170,7 +170,7 @@ class Graph:
 
     def model(self, inputs, outputs, metadata):
         """Returns the ModelProto. `inputs` is {name: shape}, and `outputs` is {name: (value,
-        shape)}. A size is an int, the name of a free axis, or None.
+        shape)}. A size in a shape is an int, the name of a free axis, or None if it is not stated.
         """
         def info(name, shape):
             return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)

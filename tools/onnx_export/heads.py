@@ -99,8 +99,8 @@ def segmenter(graph, config, images):
 
 def detector(graph, config, images):
     """Returns the pyramid's maps level_0 to level_3 [N,channels,h,w], from which regions are read.
-    Also returns the objectness rpn_logits_i [N,anchors] and rpn_deltas_i [N,anchors,4] of each of
-    the five levels.
+    Also returns the objectness rpn_logits_i [N,anchors] and rpn_deltas_i [N,anchors,4] of five
+    levels, i = 0..4. The fifth level has no output map, because only the proposals use it.
     """
     g, neck, rpn = graph, graph.weights('neck'), graph.weights('rpn_head')
     x = [g.convolution(m, neck.sub(f'lateral_convs.{i}.conv'))

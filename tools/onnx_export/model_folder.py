@@ -1,5 +1,5 @@
-"""Reads a model: its weights, its labels, and the settings in its config.textproto. These decide
-what the network computes and what its input is."""
+"""Reads a model: its weights, its labels, and the settings in its config.textproto. The settings
+decide what the network computes and how a picture becomes its input."""
 
 import dataclasses
 import pathlib
@@ -46,7 +46,7 @@ def _numbers(message, name, kind=int):
 
 
 def _picture(message, task, variant, row, vim):
-    """How a picture becomes the input. Sizes are in pixels."""
+    """Returns how a picture becomes the input, as {name: value}. Sizes are in pixels."""
     def one(name, default, kind=int):
         return kind(message.get(name, [default])[0])
     largest = '_l3_' in variant
@@ -64,8 +64,8 @@ def _picture(message, task, variant, row, vim):
 
 
 def read_config(text):
-    """Returns the Config that a config.textproto states. CheckpointError names a field that is
-    wrong.
+    """Returns the Config that a config.textproto states. If a field is wrong, raises
+    CheckpointError with the field's name.
     """
     fields = textproto.parse(text)
     task = fields.get('task', ['CLASSIFICATION'])[0]
@@ -97,8 +97,8 @@ def read_config(text):
 
 
 def read_model(folder):
-    """Returns the Model in a model directory. CheckpointError says what is wrong with the
-    directory.
+    """Returns the Model in a model directory. If the directory is wrong, raises CheckpointError
+    with the reason.
     """
     files = read_files(pathlib.Path(folder))
     if files.own_config is None:

@@ -163,8 +163,9 @@ def efficientvim(graph, config, images):
 # VMamba.
 
 def _recurrence(g, decay, inputs, channels):
-    """Computes h[t] = decay[t] * h[t-1] + inputs[t] along the tokens [N,L,channels]. The next state
-    is not an output of the loop, because ONNX Runtime 1.32 would compute it wrongly.
+    """Computes h[t] = decay[t] * h[t-1] + inputs[t] along the tokens [N,L,channels]. The output of
+    the loop is a copy of the next state, made by Identity. ONNX Runtime 1.32 computes wrong results
+    if the next state itself is an output.
     """
     h, a, b, ah, next_h, y = [g.name('step') for _ in range(6)]
     steps = [('Mul', [a, h], ah), ('Add', [ah, b], next_h), ('Identity', [next_h], y)]
