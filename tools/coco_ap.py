@@ -3,12 +3,12 @@
 
 usage: tools/coco_ap.py ANNOTATIONS PREDICTIONS
 
-Prints one JSON object, whose values pycocotools computes. "box" has values for
-boxes. There, "ap" is the average precision over IoU 0.50 to 0.95, and "ap50" is
-the average precision at IoU 0.50. "classes" has the "ap" of each class that the
+Prints one JSON object. Its member "box" has values for boxes: "ap", "ap50" and
+"classes". "ap" is the average precision over IoU 0.50 to 0.95. "ap50" is the
+average precision at IoU 0.50. "classes" has the "ap" of each class that the
 annotations have. If all annotated objects have masks, "mask" has the same
-values for masks. Needs pycocotools (pip install pycocotools). The annotations
-are read as for training. Standard error says what was left out.
+values for masks. pycocotools computes these values (pip install pycocotools).
+The annotations are read as for training. Standard error says what was left out.
 """
 import contextlib
 import io

@@ -127,8 +127,9 @@ def open_start(path, variant=None, known=()):
     """Returns the Start of a checkpoint of any layout that the converter takes.
 
     `variant` names the network if nothing in the checkpoint does. If the checkpoint says something
-    else, an error is raised. `known` are the fields of networks with a trunk, because their older
-    checkpoints lack some.
+    else, an error is raised. `known` is for older checkpoints of networks with a trunk, which lack
+    some fields. It lists the `fields` of such networks. The missing fields are taken from the entry
+    with the checkpoint's trunk and dim.
     """
     found = open_weights.read_open_weights(path, variant)
     if found:
@@ -160,9 +161,9 @@ def open_start(path, variant=None, known=()):
 
 
 def facts_of(config, start, size):
-    """Returns the facts about a network that its shapes do not tell. A checkpoint has them for
-    open_start() and for the converter. `config` is an sf_mamba.Config, or None for another family.
-    `start` is the Start of the training, or None.
+    """Returns the facts about a network that its shapes do not tell. They are stored in a
+    checkpoint, where open_start() and the converter read them. `config` is an sf_mamba.Config, or
+    None for another family. `start` is the Start of the training, or None.
     """
     facts = dict(variant=start.variant if start else CUSTOM, input_size=size, crop_pct=1.0,
                  crop_mode='center', mean=tuple(start.mean if start else MEAN),
@@ -206,7 +207,9 @@ def _stored(arrays):
 
 
 def _published_config(arrays, labels, facts):
-    """config.json as timm writes it, or for a VMamba as the Hugging Face repositories have it."""
+    """Returns the content of config.json. It has timm's form. For a VMamba, it has the form of the
+    Hugging Face repositories.
+    """
     size = facts['input_size']
     picture = dict(input_size=[3, size, size], interpolation='bicubic', crop_pct=facts['crop_pct'],
                    crop_mode=facts['crop_mode'], mean=facts['mean'], std=facts['std'])

@@ -68,8 +68,7 @@ def run_lengths(outline, size):
 
 def _size_of(image, path):
     """Returns the picture's size, from its header. Raises CocoError if the JSON has another size.
-    If the picture cannot be read, returns the JSON's size, because the picture is reported when it
-    is drawn.
+    If the picture cannot be read, returns the JSON's size. Entry.read() later reports the picture.
     """
     try:
         size = shown_size(path)
@@ -82,8 +81,8 @@ def _size_of(image, path):
 
 
 def _entries(file, paths, labels, say):
-    """Returns the Entries of a file whose pictures have these paths. Calls `say` with a line about
-    changes.
+    """Returns the Entries of a file whose pictures have these paths. If annotations are changed or
+    left out, calls `say` with a line about them.
     """
     found = annotations.objects(file, lambda image: _size_of(image, paths[image.id]))
     note = found.note(file.path)

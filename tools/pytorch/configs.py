@@ -1,8 +1,8 @@
-"""The configurations of the default models. The dense models (detector and segmenter) start from
-the backbone of the first one.
+"""The configurations of the default models: two classifiers, a detector and a segmenter.
 
-Below their token stages are EfficientNet-Lite0's layers with ImageNet's weights, which are not
-trained.
+The detector and the segmenter are the dense models. They start from the backbone of CLASSIFIER. In
+all models, EfficientNet-Lite0's layers replace the stages before the token stages. These layers
+have weights from ImageNet, which are not trained further.
 """
 
 import torch

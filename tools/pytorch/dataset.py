@@ -40,8 +40,8 @@ class Composed:
         self.ordered = list(self.files.values())
 
     def taught(self, count):
-        """Returns the features and classes of the first `count` pictures. The teacher's last layer
-        is fitted to them.
+        """Returns the teacher's features and the classes of the first `count` pictures. The caller
+        fits the teacher's last layer to them.
         """
         classes = np.concatenate([file['classes'] for file in self.ordered])[:count]
         features = np.concatenate([file['features'] for file in self.ordered])[:count]
@@ -61,7 +61,8 @@ class Composed:
 
 
 class Folders:
-    """Folders of pictures, as class_folders.py finds them. draw() returns uint8 [n,T,T,3].
+    """Folders of pictures, as class_folders.py finds them. draw() returns pictures as uint8
+    [n,side,side,3], where side is `size` + MARGIN.
 
     Pictures that cannot be decoded are named on standard error and ignored.
     """

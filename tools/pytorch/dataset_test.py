@@ -1,5 +1,5 @@
-"""Tests that pictures are learnt as they are served, and that unreadable ones are named and
-ignored."""
+"""Tests that training reads pictures in the same way as the server. Also tests that unreadable
+pictures are named and ignored."""
 
 import contextlib
 import io

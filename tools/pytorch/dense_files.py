@@ -22,7 +22,7 @@ from checkpoint.variants import CUSTOM, MEAN, STD, default_windows, find_row
 from configs import CLASSIFIER, DETECTOR, LONG, PHOTOGRAPHS, SEGMENTER_CHANNELS, SHORT
 from export import FIELDS
 
-# The layers that have rows for each class, or the same rows for all classes.
+# The layers that have rows for each class, or rows that all classes share.
 CLASS_LAYERS = ('fc_cls', 'fc_reg', 'conv_logits', 'conv_seg')
 
 
@@ -87,7 +87,9 @@ def _colours(opened):
 
 
 def whole_windows(long):
-    """Returns the side of a window, in each stage, that holds the map of the largest picture."""
+    """Returns the sides of the windows of stages 3 and 4, in tokens. One window holds the whole map
+    of a picture whose long side is `long` pixels.
+    """
     return math.ceil(long / 16), math.ceil(long / 32)
 
 
@@ -152,8 +154,8 @@ def _of_backbone(arrays):
 
 def open_start(path, task, sides=None):
     """Returns the Start of a model to train for `task`, DETECTION or SEGMENTATION. If the model is
-    for another task, only its backbone is used, below new heads as in the default models. `sides`,
-    (short, long), replace the model's.
+    for another task, only its backbone is used, and the heads are new, as in the default models.
+    `sides`, (short, long), replace the model's.
     """
     found = open_weights.read_open_weights(path)
     if found:
@@ -189,8 +191,9 @@ def open_start(path, task, sides=None):
 
 def _class_rows(array, wanted, known, each):
     """Returns the rows of a layer for the classes `wanted`. A class that is known keeps its rows,
-    and any other class gets the mean of all rows. There are `each` rows per class, or for all
-    classes together. Other rows may follow.
+    and any other class gets the mean of the rows of all known classes. `array` has `each` rows for
+    every class of `known`, or only `each` rows that all classes share. Rows after these are kept,
+    for example the background's row.
     """
     classes = array[:len(known) * each].reshape(len(known), each, *array.shape[1:]) \
         if len(array) >= len(known) * each else array.reshape(1, each, *array.shape[1:])

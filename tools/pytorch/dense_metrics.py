@@ -23,8 +23,8 @@ def mask_iou(a, b):
 
 
 def match(iou):
-    """For each detection, the best first, whether it finds an object that no better one has
-    found."""
+    """Returns bool [n]: whether each detection finds an object that no better detection has found.
+    `iou` is [n,m] for n detections and m objects. The best detection is first."""
     free = np.ones(iou.shape[1], bool)
     right = np.zeros(len(iou), bool)
     for row, values in enumerate(iou):
@@ -39,10 +39,12 @@ class Precision:
 
     def __init__(self, classes):
         self.objects = np.zeros(classes, np.int64)
-        self.rows = [[] for _ in range(classes)]  # (score, right) of each detection, by class.
+        self.rows = [[] for _ in range(classes)]  # Per class: a (score, right) per detection.
 
     def add(self, iou, scores, labels, true_labels):
-        """Adds a picture: its detections, best first, its objects, and their iou [n,m]."""
+        """Adds a picture with n detections and m objects. `iou` is [n,m]. `scores` and `labels` are
+        the detections' [n], with the best detection first. `true_labels` are the objects' [m].
+        """
         self.objects += np.bincount(true_labels, minlength=len(self.objects))
         for k in np.unique(labels):
             mine = labels == k
@@ -59,26 +61,28 @@ class Precision:
         return float(np.append(best, 0)[at].mean())
 
     def mean(self):
-        """Returns the mean over the classes that have objects. None if there are no objects."""
+        """Returns the mean over the classes that have objects, or None if there are no objects."""
         found = [self.of_class(k) for k in np.nonzero(self.objects)[0]]
         return float(np.mean(found)) if found else None
 
 
 class MeanIou:
-    """The mean IoU as `sfmamba eval` computes it, over the classes that either map has anywhere."""
+    """The mean IoU as `sfmamba eval` computes it. It is the mean over the classes that occur in the
+    true or the predicted map of any picture.
+    """
 
     def __init__(self, classes, ignore):
         self.ignore, self.counts = ignore, np.zeros((classes, classes), np.int64)
 
     def add(self, right, answer):
-        """Adds the maps [H,W] of a picture."""
+        """Adds a picture. `right` is its true map and `answer` is its predicted map, both [H,W]."""
         counted = right != self.ignore
         both = right[counted].astype(np.int64) * len(self.counts) + answer[counted]
         self.counts += np.bincount(both, minlength=self.counts.size).reshape(self.counts.shape)
 
     def mean(self, taught):
-        """Returns the mean over the classes in the mask `taught` [classes]. None if the right maps
-        have no pixel of these classes.
+        """Returns the mean over the classes that the mask `taught` [classes] selects. Returns None
+        if the true maps have no pixel of these classes.
         """
         if not self.counts[taught].any():
             return None

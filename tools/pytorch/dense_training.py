@@ -27,8 +27,8 @@ HEAD_RATE, BACKBONE_RATE, WEIGHT_DECAY = 1e-3, 2e-4, 0.05
 
 
 def rate_of(name):
-    """Returns the peak learning rate of a parameter. Layers that are trained already learn more
-    slowly.
+    """Returns the peak learning rate of a parameter. The rate is lower for the backbone's layers,
+    because they start with trained weights.
     """
     return BACKBONE_RATE if '.backbone.' in name and 'outnorm' not in name else HEAD_RATE
 
@@ -151,8 +151,8 @@ def credits_of(args, start):
 
 
 def summary(args, figures, held_out, notes):
-    """Returns the text of the result: the figures of the held-out pictures, the ignored pictures,
-    the notes.
+    """Returns the text of the result. It has the scores on the held-out pictures, the notes, and
+    the number of ignored pictures. `figures` has the scores, by their names in FIGURES.
     """
     found = [f'{text} {figures[name]:.1%}' for name, text in FIGURES.items() if name in figures]
     lines = [f'{", ".join(found) or "nothing to measure"} of {min(len(held_out), HELD_OUT)} '
@@ -184,7 +184,9 @@ def finish(args, run, start, task, labels, settings, held_out, notes):
 
 
 def run(train, args):
-    """Runs train(args), for user_errors.run()."""
+    """Checks the flags and runs train(args). The programs call this in their main(), so that
+    user_errors.run() reports errors that a user can correct.
+    """
     torch.set_num_threads(args.threads)
     if args.sides and not STEP <= args.sides[0] <= args.sides[1]:
         raise UserError(f'--sides: expected SHORT, {STEP} or more, and LONG, which is no less')

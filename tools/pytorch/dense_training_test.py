@@ -1,5 +1,5 @@
-"""Tests the training of detectors and segmenters. It learns, can be resumed, exports what can be
-served, and reports an error in one line."""
+"""Tests the training of detectors and segmenters. Training can be resumed, exports a model that the
+server can load, and reports an error in one line."""
 
 import contextlib
 import dataclasses
@@ -103,7 +103,10 @@ class TrainerTest(unittest.TestCase):
         return folder
 
     def learn(self, program, name, initial, task, served, sides=()):
-        """Trains for two steps, and for two more after a stop. `served` loads what was exported."""
+        """Trains on 8 pictures, which are two steps of 4. Then resumes and trains for two more
+        steps. served(start) makes the network that the exported weights must fit. Returns the Start
+        of the exported model.
+        """
         flags = ('--initial', initial, '--passes', 8, *sides)
         printed = self.run_it(program, *flags)
         folder = self.out / 'model'
@@ -202,7 +205,7 @@ class DetectorTest(TrainerTest):
         self.assertIn('nothing to measure of 2 held-out pictures\n', printed)
         self.assertNotIn('AP50', printed)
 
-    # What may be wrong with the annotations, and the line that reports it. There are more in
+    # Errors in the annotations, and the line that reports each error. More errors are in
     # tests/tools/coco_files_test.py.
     WRONG = (
         (lambda root: root['images'][0].update(file_name='no.jpg'), r'no\.jpg: no such file'),
@@ -262,7 +265,9 @@ class SegmenterTest(TrainerTest):
         self.assertEqual(start.labels, ['background', 'circle', 'cross', 'square', 'triangle'])
 
     def ade20k(self):
-        """Returns the same pictures in ADE20K's layout, in both parts."""
+        """Returns a folder in ADE20K's layout. All pictures are in its training part and also in
+        its validation part.
+        """
         folder = self.folder / 'ade'
         for kind, source in (('images', 'images'), ('annotations', 'maps')):
             (folder / kind).mkdir(parents=True)

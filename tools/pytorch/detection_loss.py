@@ -28,7 +28,8 @@ def match_anchors(anchors, boxes):
     iou = torchvision.ops.box_iou(anchors, boxes)
     best, of = iou.max(dim=1)
     positive = best >= RPN_POSITIVE
-    # The best anchors of an object are positive even if they match it badly.
+    # The best anchors of an object are also positive if their IoU is less than RPN_POSITIVE, but at
+    # least RPN_NEGATIVE.
     top = iou.max(dim=0).values
     rows, objects = ((iou == top) & (top >= RPN_NEGATIVE)).nonzero(as_tuple=True)
     positive[rows] = True

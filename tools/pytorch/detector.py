@@ -80,8 +80,11 @@ def decode(boxes, deltas, stds, shape):
 
 
 def grouped_nms(boxes, scores, groups, iou):
-    """Returns the indices of the boxes that are kept, best first. The float32 shift is part of the
-    definition.
+    """Returns the indices of the boxes that non-maximum suppression (NMS) keeps, best first.
+
+    Before NMS, the boxes of each group are shifted to another place, so that groups do not overlap.
+    The shift must be in float32, because it rounds coordinates, and this rounding is part of the
+    definition in docs/heads.md.
     """
     if not len(boxes):
         return torch.empty(0, dtype=torch.int64)
