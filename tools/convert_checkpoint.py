@@ -17,7 +17,7 @@ If there is no evidence, or if it does not agree, nothing is written.
 
 Nothing in CHECKPOINT is executed or imported. Its pickle may only build tensors,
 dictionaries, lists, numbers and strings. No other value in the pickle is read. If such a value is
-among the weights, the program stops with an error that names the value's class.
+among the weights, the program stops with an error. The error names the value's class or function.
 
 Exit status: 0 done; 1 tensors of the model are missing, surplus or unfit, and nothing is
 written; 2 the file or the flags are in error or in doubt, and nothing is written.

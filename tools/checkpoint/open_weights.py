@@ -120,7 +120,7 @@ _LAST = {MAMBAOUT: 'head.fc', EFFICIENTVIM: 'heads.0', VMAMBA: 'classifier.head'
 def fields_of(family, shapes):
     """Returns the arguments for tools/pytorch's network whose tensors have these shapes. The
     arguments do not include the number of classes or MambaOut's activation. `shapes` is
-    {name: shape} with the names that own_names() gives, without BACKBONE.
+    {name: shape} with the names that own_names() gives, without the prefix BACKBONE.
     """
     try:
         return _FIELDS[family](Shapes(shapes))

@@ -39,7 +39,8 @@ class Precision:
 
     def __init__(self, classes):
         self.objects = np.zeros(classes, np.int64)
-        self.rows = [[] for _ in range(classes)]  # Per class: a (score, right) per detection.
+        # For each class, a list of (score, whether it found an object) of the detections.
+        self.rows = [[] for _ in range(classes)]
 
     def add(self, iou, scores, labels, true_labels):
         """Adds a picture with n detections and m objects. `iou` is [n,m]. `scores` and `labels` are
