@@ -93,8 +93,8 @@ def _row_by_config(rows, config, descriptions, tokens):
     picture, _ = _first(own, 'picture')
     chosen = hugging_face.choose_row(rows, config, (picture or {}).get('size'), named,
                                      FAMILIES[tokens])
-    # All `rows` have the same shapes. Rows that also have the same windows are the same network, for
-    # example b and b_21k. If other evidence names such a row, it is used instead of `chosen`.
+    # All `rows` have the same shapes. Rows that also have the same windows are the same network,
+    # for example b and b_21k. If other evidence names such a row, it is used instead of `chosen`.
     names = [d.row for d in descriptions]
     return next((row for row in rows if row.name in names and row.windows == chosen.windows),
                 chosen)

@@ -67,8 +67,8 @@ def _of_meta(meta):
 
 
 def stored_labels(files, facts, classes):
-    """Returns the class names in a checkpoint or beside it, or None if there are none. Uses the first
-    of these sources that has names: labels.txt of a model directory, config.json, mmengine,
+    """Returns the class names in a checkpoint or beside it, or None if there are none. Uses the
+    first of these sources that has names: labels.txt of a model directory, config.json, mmengine,
     tools/pytorch.
 
     If labels.txt or config.json has names, but not one for each class, raises CheckpointError. If
