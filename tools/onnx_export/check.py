@@ -10,7 +10,6 @@ import numpy as np
 from checkpoint.open_weights import fields_of, network_of
 
 TOLERANCE = 1e-5  # The largest accepted difference, divided by the output's range.
-REGIONS = (1, 3)
 sys.path.append(str(pathlib.Path(__file__).absolute().parents[1] / 'pytorch'))
 
 
