@@ -282,8 +282,8 @@ class DetectionHeads(nn.Module):
         self.roi_head = RoIHead(config)
 
     def detect(self, maps, shapes):
-        """Returns (boxes, scores, labels, mask probabilities or None) of each image, in network
-        pixels."""
+        """Returns (boxes, scores, labels, mask probabilities or None) of each image. The boxes are
+        in pixels of the network's input, not of the original picture."""
         levels = self.neck(maps)
         level_anchors = anchors(self.config, [x.shape[2:] for x in levels])
         logits, deltas = self.rpn_head(levels)

@@ -1,5 +1,5 @@
-"""EfficientViM classifiers (arXiv 2411.15241) in plain PyTorch: pixels mix through a few hidden
-states of each image.
+"""EfficientViM classifiers (arXiv 2411.15241) in plain PyTorch. The pixels of an image exchange
+information through a small number of hidden states, which are weighted sums of the pixels.
 
 The module names are the checkpoint's keys, which are timm's. Letters: N images, C channels, L
 pixels of a map, n hidden states.
@@ -53,7 +53,8 @@ class Mixer(nn.Module):
         size, x = x.shape[2:], x.flatten(2)
         bcdt = self.dw(self.BCdt_proj(x).unflatten(2, size)).flatten(2)
         B, C, dt = bcdt.chunk(3, dim=1)                                    # [N,n,L]
-        # A is constant over the pixels, so the softmax cancels it.
+        # Adding A does not change the result of the softmax, because A is the same for all pixels.
+        # It is added because the checkpoint has it.
         gate = (dt + self.A[:, None]).softmax(dim=2) * B
         h, z = self.hz_proj(x @ gate.transpose(1, 2)).chunk(2, dim=1)      # [N,C,n]
         h = self.out_proj(h * F.silu(z) + h * self.D)
@@ -61,7 +62,9 @@ class Mixer(nn.Module):
 
 
 class Block(nn.Module):
-    """Four layers. Each is mixed with its input by the learned shares `alpha`."""
+    """A block of four layers. After each layer, the new x is a weighted mean of the layer's result
+    and its input. The weight of the result is sigmoid(`alpha`), learned for each channel.
+    """
 
     def __init__(self, width, states):
         super().__init__()

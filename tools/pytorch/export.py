@@ -1,8 +1,8 @@
 """Writes the folders of trained models that the server loads. The training scripts end with this.
 
-A folder gets model.safetensors (fp16), labels.txt, config.textproto and CREDITS.md. The latter
-begins with the caller's text about the pictures that the model learned from. Model cards,
-README.md, are written by hand.
+A folder gets model.safetensors (fp16), labels.txt, config.textproto and CREDITS.md. CREDITS.md
+begins with the caller's text about the pictures that the model learned from. The model cards
+(README.md) are written by hand.
 """
 
 import hashlib
@@ -75,8 +75,10 @@ def numbers(values):
 
 
 def half(tensors):
-    """Converts matrices to fp16 and vectors to fp32. Vectors are small, and variances may be
-    large."""
+    """Converts matrices to fp16 and vectors to fp32. Vectors stay in fp32, because they take little
+    space and because variances may exceed the range of fp16. Raises ValueError if a value is not
+    finite.
+    """
     result = {key: value.half() if value.ndim > 1 else value.float()
               for key, value in tensors.items() if not key.endswith('num_batches_tracked')}
     for key, value in result.items():
@@ -103,7 +105,8 @@ def backbone_text(model):
 
 
 def config_text(task, model, classes, settings, weights):
-    """Returns the text of config.textproto for a `model` of configs.py and the file of its weights.
+    """Returns the text of config.textproto. `model` is a dict of the network's fields, as in
+    configs.py. `weights` is the path of model.safetensors.
     """
     data = weights.read_bytes()
     return CONFIG.format(
@@ -162,8 +165,10 @@ def write(out, task, model, tensors, labels, settings, credits_text):
 
 
 def write_classifier(out, model, labels, facts, credits=HEADING, initial=None):
-    """Writes the folder of a classifier with facts from classifier_files.facts_of(). `initial` is
-    the file that training began with, or None."""
+    """Writes the folder of a classifier. `facts` come from classifier_files.facts_of() and say what
+    the shapes of the weights do not tell, for example the input's size. `initial` is the file that
+    training began with, or None.
+    """
     arrays = {key: value.numpy() for key, value in model.state_dict().items()
               if not key.endswith('num_batches_tracked')}
     if 'family' in facts:
@@ -180,7 +185,9 @@ def write_classifier(out, model, labels, facts, credits=HEADING, initial=None):
 
 
 def write_photographs(out, model, depth, labels):
-    """Writes a classifier with EfficientNet-Lite0's layers below and above its token stage."""
+    """Writes the folder of a classifier with the configuration configs.PHOTOGRAPHS. It has `depth`
+    token blocks, and EfficientNet-Lite0's layers before and after them.
+    """
     config = dict(configs.PHOTOGRAPHS, depths=(0, 0, 0, depth))
     settings = CENTRE_CROP.format(size=configs.PHOTOGRAPHS_SIZE) + NECK
     write(out, 'CLASSIFICATION', config, model.state_dict(), labels, settings, HEADING)
@@ -189,13 +196,14 @@ def write_photographs(out, model, depth, labels):
 
 
 def part(prefix, module):
-    """Returns the tensors of a part of a model, with the prefix of this part."""
+    """Returns the tensors of `module`, a part of a model. `prefix` is added to their names."""
     return {prefix + key: value for key, value in module.state_dict().items()}
 
 
 def write_heads(models, version, heads, labels, tasks, credits=HEADING):
-    """Writes the folders of a detector and a segmenter on one backbone. `tasks` says which of
-    them."""
+    """Writes the folder of a detector, of a segmenter, or of both. They share one backbone. `tasks`
+    has 'detect', 'segment' or both.
+    """
     backbone, sides = part('backbone.', heads.backbone), input_text((configs.SHORT, configs.LONG))
     if 'detect' in tasks:
         settings = f'{sides}\n{detector_text(heads.detector.config)}'

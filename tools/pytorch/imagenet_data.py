@@ -22,8 +22,9 @@ TRIES = 20  # How many pictures in a row are tried before the run fails.
 
 
 class ImageFolders:
-    """The files of both parts with the numbers of their classes. `labels` are the folders'
-    names."""
+    """The files of train/ and val/ with the numbers of their classes. `labels` are the names of the
+    class folders. A class's number is its index in `labels`.
+    """
 
     def __init__(self, folder, size):
         self.size, self.passed_over = size, pictures.PassedOver()
@@ -53,7 +54,9 @@ class ImageFolders:
         return labels, files
 
     def validation(self):
-        """Yields pictures uint8 [n,S,S,3] with their classes, for 256 files at a time."""
+        """Yields (pictures uint8 [n,S,S,3], classes [n]) of val/, for 256 files at a time. Leaves
+        out files that cannot be read.
+        """
         for start in range(0, len(self.held_out), 256):
             rows = [(self.passed_over.read(pathlib.Path(path),
                                            lambda path: pictures.read(path, self.size)), k)
@@ -93,7 +96,10 @@ class Order:
 
 
 class Pictures(torch.utils.data.Dataset):
-    """Maps (epoch, number) to (transform(picture), class, number of unreadable files before it)."""
+    """Maps (epoch, number) to (transform(picture), class, count). `number` is an index of `files`.
+    If a file cannot be read, the next file is tried. `count` is the number of files that were
+    skipped in this way.
+    """
 
     def __init__(self, files, transform, seed):
         self.files, self.transform, self.seed = files, transform, seed
@@ -114,7 +120,7 @@ class Pictures(torch.utils.data.Dataset):
 
 
 def batches(files, transform, order, workers):
-    """Yields (pictures, classes, numbers of unreadable files) for each part of each step, without
+    """Yields (pictures, classes, numbers of skipped files) for each part of each step, without
     end."""
     return torch.utils.data.DataLoader(
         Pictures(files, transform, order.seed), batch_sampler=order, num_workers=workers,

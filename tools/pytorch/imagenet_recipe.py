@@ -1,4 +1,5 @@
-"""How T, S and B are trained from nothing on ImageNet-1k: every setting, and its source.
+"""How SF-Mamba's variants T, S and B are trained from scratch on ImageNet-1k. The comments name the
+source of each setting.
 
 [M] MambaVision's published configuration, github.com/NVlabs/MambaVision (Apache-2.0),
 mambavision/configs/mambavision_{tiny,small,base}_1k.yaml, with the defaults of train.py and
@@ -22,8 +23,9 @@ SMOOTHING = 0.1              # [M]
 MIXUP, CUTMIX = 0.8, 1.0     # [M]: their alphas. Every batch has one of the two.
 SCALE, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)  # [M]: the share of the area and the shape of crops.
 ERASED = 0.25                # [M]: the share of pictures that get a rectangle of noise.
-# [M]: timm's rand-m9-mstd0.5-inc1, which is two operations, each with probability 0.5 at nine
-# tenths of the range. [O]: torchvision's operations and ranges, with a fixed magnitude.
+# [M]: timm's rand-m9-mstd0.5-inc1. It draws two operations for each picture. Each is applied with
+# probability 0.5, and its magnitude varies around 9 of 10. [O]: The operations and their ranges are
+# torchvision's. The magnitude does not vary. It is number 27 of the numbers 0 to 30.
 OPERATIONS, MAGNITUDE, BINS = 2, 27, 31
 TEMPERATURE, MESA_SCALE = 3, 50  # [M]: kdloss() in train.py.
 
@@ -44,7 +46,8 @@ RECIPES = {'T': Recipe(20, 0.05, 0.2, 0.5, 0.25),   # [M]
 
 def schedule(recipe):
     """Returns a function from the progress of a training, in 0..1, to the fraction of the peak
-    learning rate. If there are fewer epochs, all phases are shortened equally.
+    learning rate. If a training has fewer epochs than EPOCHS + COOLDOWN, all phases are shortened
+    in proportion.
     """
     least, first = LEAST_RATE / RATE, FIRST_RATE / RATE
 
@@ -80,8 +83,8 @@ def erase(pictures):
 
 
 def mesa_loss(logits, averaged):
-    """Computes the loss of MESA (arXiv 2205.14083): the distance from the answers that the averaged
-    weights give.
+    """Computes the loss of MESA (arXiv 2205.14083). It is the distance between the logits of the
+    trained weights and `averaged`, the logits of their moving average on the same pictures.
     """
     return MESA_SCALE * F.kl_div((logits / TEMPERATURE).log_softmax(1),
                                  (averaged / TEMPERATURE).softmax(1), reduction='batchmean')

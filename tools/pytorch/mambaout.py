@@ -1,7 +1,9 @@
 """MambaOut classifiers (arXiv 2405.07992) in plain PyTorch: gated convolutions without a scan.
 
-The module names are the checkpoint's keys, which are timm's. `rw` is the form of timm's author. Its
-norms are in other places, and its residuals have learned factors. Letters: N images, C channels.
+The module names are the checkpoint's keys, which are timm's. `rw` means a variant of timm's author,
+Ross Wightman. In such a variant, two norms of the paper's network are missing and the norm of a
+downsample comes before the convolution. The residuals have learned factors. Letters: N images, C
+channels.
 """
 
 import collections

@@ -1,7 +1,7 @@
 """Checks which classes the maps have, before training. Needs neither PyTorch nor Pillow.
 
-    labels = labels_of(DATA, counts)        # As map_files.counts_of() gives them.
-    notes = check_taught(labels, sum of what is learned from, sum of what is held out)
+    labels = labels_of(DATA, counts)        # `counts` comes from map_files.counts_of().
+    notes = check_taught(labels, learnt, held_out)  # Sums of counts, see below.
 """
 
 import numpy as np
@@ -14,8 +14,11 @@ IGNORE = 255  # A map's value for pixels that do not count.
 
 
 def labels_of(folder, counts):
-    """Returns the names of the classes. `counts` comes from counts_of() for all maps. Raises an
-    error if a map has another class.
+    """Returns the names of the classes. `counts` comes from counts_of() for all maps.
+
+    The names are the lines of labels.txt. If there is no such file, they are class_0, class_1 and
+    so on, and each number up to the largest must occur. Otherwise raises UserError. Also raises it
+    if a map has a class that labels.txt does not name.
     """
     found = np.flatnonzero(sum(counts.values())[:IGNORE])
     if not found.size:

@@ -42,22 +42,26 @@ class Entry:
     zero_is_none: bool  # 0 is ignored and 1 the first class, as in ADE20K.
 
     def read(self, passed_over):
-        """Returns (the picture in RGB, its map as an image of bytes), or None."""
+        """Returns (the picture in RGB, its map as an image of bytes). Returns None if one of them
+        cannot be decoded. `passed_over` is a pictures.PassedOver, which reports the file.
+        """
         picture = passed_over.read(self.path, open_rgb)
         classes = passed_over.read(self.map, self.classes) if picture else None
         return None if classes is None else (picture, Image.fromarray(classes))
 
     def classes(self, path):
-        """Returns the map, uint8 [H,W], with 255 where no class counts."""
+        """Returns the map, uint8 [H,W]. Ignored pixels have the value 255."""
         stored = open_bytes(path)
         if self.zero_is_none:
             return np.where(stored == IGNORE, IGNORE, stored - np.uint8(1))
         return stored
 
     def counts(self):
-        """Returns the number of pixels [256] of each class. Raises an error if map and picture
-        differ in size. Returns zeros if either cannot be decoded, because it is reported when it is
-        drawn.
+        """Returns the number of pixels [256] of each class. Raises UserError if map and picture
+        differ in size.
+
+        If the map or the picture's header cannot be decoded, returns zeros and no error. read()
+        reports the file later, when the pair is loaded.
         """
         check_kind(self.map)
         try:

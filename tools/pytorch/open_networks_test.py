@@ -28,7 +28,7 @@ FIXTURES = pathlib.Path(__file__).parents[2] / 'tests/testing/testdata/open_weig
 CLASSIFIERS = ('mambaout_plain', 'mambaout_rw_gelu', 'mambaout_rw_silu', 'mambaout_original_names',
                'efficientvim', 'efficientvim_dist_odd', 'efficientvim_upstream', 'vmamba_s1',
                'vmamba_s2_odd', 'vmamba_hf', 'vmamba_old_names')
-# The number of parameters and the number of entries in each public file.
+# The number of parameters and the number of tensors, buffers included, of each public network.
 SIZES = {
     'vmamba_t_s1l8': (30_249_064, 276), 'vmamba_t_s2l5': (30_705_832, 222),
     'vmamba_s_s2l15': (50_147_752, 402), 'vmamba_s_s1l20': (49_012_840, 492),

@@ -46,8 +46,11 @@ def others(folder):
 
 
 def visible(folder):
-    """Returns (sub-folders that have files, names of ignored sub-folders) of a folder. Hidden
-    sub-folders are not named. Empty ones are, and so is __MACOSX, which macOS adds to archives."""
+    """Returns (sub-folders that have files, names of ignored sub-folders) of a folder.
+
+    The second list has the empty sub-folders and __MACOSX, which macOS adds to archives. Hidden
+    sub-folders are in neither list.
+    """
     found, passed_over = [], []
     for path in sorted(folder.iterdir()):
         if not path.is_dir() or path.name.startswith('.'):

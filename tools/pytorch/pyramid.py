@@ -29,10 +29,12 @@ class ConvModule(nn.Module):
 
 
 class Pyramid(nn.Module):
-    """Makes a backbone of a network with features(). Maps images [N,3,H,W] to maps at strides 4, 8,
-    16 and 32.
+    """A base class that turns a network into a backbone, which maps images [N,3,H,W] to maps at
+    strides 4, 8, 16 and 32. The network is the other base class. It must have features(), and
+    `widths`, the channels of the maps.
 
-    The LayerNorms apply only to the maps for the head. The next stage gets the map itself.
+    The LayerNorms apply only to the maps for the head. The network's next stage gets the map
+    without LayerNorm.
     """
 
     def add_norms(self):

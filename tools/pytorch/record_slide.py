@@ -25,7 +25,9 @@ SIZES = (((100, 136), (57, 57), (38, 38), (75, 102)),
 
 
 def record_windows():
-    """Records random logits of windows, the first classes' means, the maps and the confidences."""
+    """Returns, for each row of SIZES, random logits of windows and the results that follow from
+    them: the mean logits of the first two classes, the map of classes and its confidences.
+    """
     torch.manual_seed(0)
     t = {}
     for i, (size, crop, stride, picture) in enumerate(SIZES):
@@ -43,7 +45,9 @@ def record_windows():
 
 
 def record_network(models, picture):
-    """Records the default segmenter's windows over a small picture, which is enlarged as usual."""
+    """Returns a small picture and the default segmenter's results for it, computed in windows. The
+    picture is enlarged as the segmenter's config.textproto says.
+    """
     folder = models / 'everyday_segmenter/1'
     labels = (folder / 'labels.txt').read_text(encoding='utf-8').splitlines()
     model = upernet.Segmenter(configs.BACKBONE, configs.SEGMENTER_CHANNELS, len(labels)).eval()

@@ -192,9 +192,11 @@ class MambaMixer(nn.Module):
         return self.out_proj(torch.cat([y, z], dim=-1))
 
     def convolve(self, x):
-        """Applies conv1d_x to the first half of the channels and conv1d_z to the second, [S,L,C].
+        """Applies conv1d_x to the first half of the channels of x [S,L,C], and conv1d_z to the
+        second half.
 
-        Conv1d would copy this layout, forward and backward. conv2d accepts it as channels_last.
+        conv1d() would copy the data to another layout, forward and backward. conv2d() needs no
+        copy, because it accepts the layout of x as channels_last.
         """
         weight = torch.cat([self.conv1d_x.weight, self.conv1d_z.weight]).unsqueeze(2)
         x = x.transpose(1, 2).unsqueeze(2)                                 # [S,C,1,L]
@@ -263,7 +265,7 @@ class Downsample(nn.Module):
         return self.reduction(x)
 
 
-# Stages. forward() returns the map before downsampling. `downsample` is applied outside.
+# Stages. A stage's forward() does not apply its `downsample`. SFMamba.run_stages() applies it.
 
 class ConvStage(nn.Module):
     def __init__(self, width, depth):
@@ -401,7 +403,7 @@ class SFMamba(nn.Module):
 
 
 def initialise(module):
-    """Our initialisation for training from nothing. The time steps delta begin in [0.001, 0.1]."""
+    """Our initialisation for training from scratch. The time steps delta begin in [0.001, 0.1]."""
     if isinstance(module, nn.Linear):
         std = min(0.02 * math.sqrt(320 / module.in_features), 0.08)
         nn.init.trunc_normal_(module.weight, std=std)

@@ -3,14 +3,18 @@
     python train_classifier.py --data DATA --out RUN --export ../../models/mine/1
 
 DATA is a folder with one sub-folder of pictures per class. Every fifth picture is kept for
-validation. DATA may also be what models/recipe/make_pictures.py wrote: the maps that the trunk,
-which is not trained, makes of pictures, and perhaps a teacher's features, which the student then
-learns, too. A file CREDITS.md in DATA becomes the beginning of the model's. RUN gets
-checkpoint.pt, log.txt and curve.png. See training.py for --passes, --minutes, --resume.
+validation, unless DATA has train/ and val/. If DATA has CREDITS.md, the model's CREDITS.md begins
+with its text. RUN gets checkpoint.pt, log.txt and curve.png. See training.py for --passes,
+--minutes, --resume.
+
+DATA may also be a folder that models/recipe/make_pictures.py wrote. Instead of training pictures,
+such a folder has the results of the trunk for them. The trunk is EfficientNet-Lite0's first layers,
+which are not trained. The folder may also have the features of a larger network, the teacher. Then
+the classifier, the student, also learns to predict these features.
 
 With --initial the network comes from a checkpoint: MambaVision's or SF-Mamba's T, S, B, L, ...,
 MambaOut's, EfficientViM's or VMamba's, as timm, Hugging Face, Lightning, the authors, the server or
-this program write them. Training changes all of its layers except EfficientNet-Lite0's.
+this program write them. Training changes all of its layers except a trunk.
 """
 
 import argparse
@@ -37,7 +41,7 @@ PASSES = 90_000
 RATE, WEIGHT_DECAY = 1e-3, 0.05
 FINE_RATE = 1e-4  # For layers that are trained already, if no layers are frozen.
 SMOOTHING = 0.1
-# For distillation: the temperature of the teacher's answers, and the weights of the three parts of
+# For distillation: the temperature of the teacher's logits, and the weights of the three parts of
 # the loss.
 TEMPERATURE, HARD, SOFT, FEATURES = 2.0, 0.5, 0.5, 1.0
 TEACHER_DECAY = 0.03
@@ -95,10 +99,10 @@ class Teacher:
 
 
 class Student(torch.nn.Module):
-    """The classifier, and a map from its features to the teacher's, which is dropped after
-    training.
+    """The classifier, and a linear layer that predicts the teacher's features from the classifier's
+    features. The linear layer is dropped after training.
 
-    A trunk is frozen.
+    If the classifier has a trunk, the trunk is frozen.
     """
 
     def __init__(self, model, teacher_features, mean=MEAN, std=STD, bf16=False):
@@ -214,8 +218,8 @@ def name_of(out):
 
 
 def next_command(args):
-    """Returns the proposal at the end of a run: to serve the model, or to make one from the
-    checkpoint.
+    """Returns the commands that are proposed at the end of a run. If a model was exported, they
+    serve it and classify a picture. Otherwise, the command converts the checkpoint to a model.
     """
     tree = os.path.relpath(pathlib.Path(__file__).parents[2])
     if not args.export:

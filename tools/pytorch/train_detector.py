@@ -4,10 +4,10 @@
 
 DATA has annotations.json and images/, or COCO's layout: annotations/instances_train2017.json,
 instances_val2017.json, train2017/ and val2017/. Exports of CVAT, Label Studio and Roboflow work,
-too. If there is no part for validation, every fifth picture is held out. --annotations FILE and
---images DIR give any other place. Masks are learned if all objects have polygons or run lengths
-and the initial model has a mask head. RUN gets checkpoint.pt, log.txt, curve.png and model/. See
-training.py for --passes, --minutes, --resume.
+too. If DATA has no annotations for validation, every fifth picture is held out. If the files are in
+other places, use --annotations FILE and --images DIR. Masks are learned if all objects have
+polygons or run lengths and the initial model has a mask head. RUN gets checkpoint.pt, log.txt,
+curve.png and model/. See training.py for --passes, --minutes, --resume.
 
 Training starts from the default detector, or from any detector, segmenter or classifier that
 --initial names, in any layout that tools/convert_checkpoint.py takes.
@@ -57,7 +57,8 @@ class Learner(dense_training.Learner):
             return detection_loss(self.model, maps, batch)
 
     def measure(self, examples):
-        """Returns the AP50 of boxes and, if there are any, of masks. Empty if there are no objects.
+        """Returns a dict with the AP50 of the boxes and, if the model has a mask head, of the
+        masks. The dict is empty if the pictures have no objects.
         """
         config = self.model.config
         found = {kind: Precision(config.classes)
@@ -77,15 +78,17 @@ class Learner(dense_training.Learner):
 
 
 def figures(learner, held_out):
-    """Measures the held-out pictures on the CPU."""
+    """Returns learner.measure() of the held-out pictures. A copy of the learner on the CPU computes
+    it, because measure() keeps the pictures in CPU memory.
+    """
     learner = copy.deepcopy(learner).cpu().eval()
     with torch.inference_mode(), torch.device('cpu'):
         return learner.measure(held_out)
 
 
 def masks_of(entries, config):
-    """Returns the configuration. If an object has no mask, returns it without masks and prints the
-    reason.
+    """Returns `config`. If an object has no mask, returns a copy that is without a mask head, and
+    prints the reason.
     """
     missing = sum(not o.outline for entry in entries for o in entry.objects)
     if config.mask_convs and missing:

@@ -1,4 +1,4 @@
-"""Trains SF-Mamba T, S or B from nothing on ImageNet-1k, and exports it as a model directory.
+"""Trains SF-Mamba T, S or B from scratch on ImageNet-1k, and exports it as a model directory.
 
     torchrun --nproc_per_node=8 train_imagenet.py --data IMAGENET --variant T --out RUN \\
         --export ../../models/sf_mamba_t/1
@@ -30,7 +30,7 @@ DATA_SECONDS = 1800  # Seconds between validations.
 
 
 class Trainer:
-    """What is done with a part of a batch."""
+    """Computes the losses of a part of a batch: the pictures that a process takes at once."""
 
     def __init__(self, args, recipe, model, classes):
         self.recipe, self.model, self.bf16 = recipe, model, args.bf16
@@ -39,7 +39,9 @@ class Trainer:
         self.mean, self.std = (x.to(self.place).view(3, 1, 1) for x in (MEAN, STD))
 
     def losses(self, run, pictures, classes):
-        """Returns a dict of losses. `pictures` is uint8 [n,3,S,S]."""
+        """Returns a dict of losses. `pictures` is uint8 [n,3,S,S]. Before the model sees them, they
+        are normalised, partly erased and mixed.
+        """
         x = (pictures.to(self.place).float() / 255 - self.mean) / self.std
         x, shares = self.mix(recipes.erase(x), classes.to(self.place))
         x = x.contiguous(memory_format=torch.channels_last)
@@ -55,7 +57,7 @@ class Trainer:
 
 
 def validate(model, data, batch, bf16):
-    """Returns the figures of the held-out pictures."""
+    """Returns the model's accuracies on the held-out pictures, in 0..1."""
     logits, classes = [], []
     for pictures, answers in data.validation():
         with training.precision(bf16):

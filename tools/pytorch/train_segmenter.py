@@ -58,8 +58,8 @@ class Learner(dense_training.Learner):
                     jaccard=dense_training.jaccard_loss(logits, maps))
 
     def measure(self, examples):
-        """Returns the mean IoU over the classes that are taught. Empty if no pixel has one of
-        these.
+        """Returns a dict with the mean IoU over the taught classes, which are those with training
+        pixels. The dict is empty if no pixel of `examples` has a taught class.
         """
         iou = MeanIou(self.model.decode_head.conv_seg.out_channels, IGNORE)
         for picture, target in examples.all(dense_training.HELD_OUT):
@@ -72,15 +72,17 @@ class Learner(dense_training.Learner):
 
 
 def figures(learner, held_out):
-    """Measures the held-out pictures on the CPU."""
+    """Returns learner.measure() of the held-out pictures. A copy of the learner on the CPU computes
+    it, because measure() keeps the pictures in CPU memory.
+    """
     learner = copy.deepcopy(learner).cpu().eval()
     with torch.inference_mode():
         return learner.measure(held_out)
 
 
 def weights_of(counts):
-    """Returns the weight of each class in the loss, or 0 for a class without pixels. Rare classes
-    have larger weights, because most pixels are background.
+    """Returns the weight of each class in the loss. It is 0 for a class without pixels. Rare
+    classes have larger weights, because most pixels are background.
     """
     taught = counts > 0
     weights = np.where(taught, np.maximum(counts, 1) ** POWER, 0)

@@ -1,4 +1,4 @@
-"""What the training scripts have in common: a run that can be stopped and resumed.
+"""The common part of the training scripts: a run that can be stopped and resumed.
 
 Run draws losses and figures as curve.png (loss_curve.py) and writes checkpoint.pt, from which
 restore() resumes. A killed run that is resumed ends with the same weights as a run without a stop.
@@ -80,7 +80,9 @@ def average_over_processes(tensors, processes):
 
 
 def precision(bf16=False):
-    """Computes in bf16 on a GPU, or if `bf16`."""
+    """Returns an autocast context for bf16. It is always enabled on a GPU. On a CPU, it is enabled
+    only if `bf16`.
+    """
     kind = device().type
     return torch.autocast(kind, torch.bfloat16, enabled=bf16 or kind == 'cuda')
 
@@ -153,7 +155,9 @@ class Run:
             self.restore(args.out / 'checkpoint.pt')
 
     def restore(self, path):
-        """Resumes from a checkpoint. Raises UserError if it is none, or another network's."""
+        """Resumes from a checkpoint. Raises UserError if the file is missing, is not a checkpoint,
+        or is the checkpoint of another network.
+        """
         if not path.exists():
             raise UserError(f'{path}: no such file: nothing to resume')
         try:
@@ -244,8 +248,12 @@ class Run:
         average_over_processes(gradients, self.processes)
 
     def share_time(self):
-        """Sets the time to the shortest of all processes, so that they have the same rate and stop
-        together. The time that they wait for a validation does not count."""
+        """Sets the elapsed time, `seconds`, to the smallest of all processes. So all processes have
+        the same learning rate and stop at the same step.
+
+        The process that validates does not count the time of a validation. So the time that the
+        others wait for it does not count.
+        """
         seconds = torch.tensor([self.seconds], dtype=torch.float64, device=device())
         torch.distributed.all_reduce(seconds, torch.distributed.ReduceOp.MIN)
         self.seconds = seconds.item()

@@ -146,10 +146,12 @@ class TrunkTest(unittest.TestCase):
             expected = F.relu6(original._bn0(original._conv_stem(x)))
             # The original pads only at the bottom and right, which moves the picture by a pixel.
             got = trunk.stem(train_classifier.normalise(pictures.roll((-1, -1), (1, 2))))
-            # The edges are not compared, because the zeros of the padding mean other colours there.
+            # The edges are not compared. The original normalises pictures in another way, so the
+            # zeros of its padding are another colour than the zeros of our padding.
             error = (got - expected)[..., 1:-1, 1:-1].abs().max()
             self.assertLess(error.item(), 1e-4)
-            # With equal padding, the other layers must match bit for bit.
+            # The layers after the stem get the same padding in both networks and must match bit for
+            # bit.
             for layer in original.modules():
                 if isinstance(layer, torch.nn.Conv2d):
                     layer.static_padding = torch.nn.Identity()

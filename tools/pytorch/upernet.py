@@ -50,8 +50,9 @@ class DecodeHead(nn.Module):
 
 
 def class_map(logits, input_size, picture_size):
-    """Converts logits [N,C,h,w] to the classes [N,H,W] of a picture. They are resized twice, as in
-    training."""
+    """Converts logits [N,C,h,w] to the classes [N,H,W] of a picture's pixels. The logits are
+    resized twice: to the network's input, then to the picture.
+    """
     logits = resize(logits, input_size)
     if tuple(input_size) != tuple(picture_size):
         logits = resize(logits, picture_size)

@@ -50,15 +50,17 @@ def message(error):
         return place + (error.strerror or str(error))
     if isinstance(error, (UserError, CheckpointError, CocoError)):
         return ' '.join(str(error).split())
-    # The class is compared by its name, because scripts that only read files need no PyTorch.
+    # PyTorch's OutOfMemoryError is compared by its name. So this file need not import PyTorch, and
+    # scripts that only read files do not need it.
     if isinstance(error, MemoryError) or type(error).__name__ == 'OutOfMemoryError':
         return 'out of memory: smaller batches or pictures need less'
     return None
 
 
 def check_writable(folder):
-    """Makes the folder. Raises OSError if it cannot be written to, because its files are written
-    hours later."""
+    """Makes the folder. Raises OSError if no file can be written to it. This is checked before a
+    run, because the run writes its files only hours later.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     probe = folder / '.writable'
     probe.write_bytes(b'')

@@ -78,8 +78,9 @@ class Block(nn.Module):
 
 
 def numbered(layers):
-    """Returns a Sequential with gaps in its numbers, at which the authors' Sequential has layers
-    without weights.
+    """Returns a Sequential whose layers have the numbers that are the keys of the dict `layers`.
+    These are the numbers in the authors' Sequential. A missing number is a layer without weights
+    that is not needed here.
     """
     return nn.Sequential(collections.OrderedDict((str(i), layer) for i, layer in layers.items()))
 
@@ -90,8 +91,9 @@ def patch_embed(width):
 
 
 class Stage(nn.Module):
-    """A stage on maps [N,C,H,W]. forward() returns the map before downsampling, which is applied
-    outside."""
+    """A stage on maps [N,C,H,W]. forward() does not apply `downsample`. Backbone.features() applies
+    it.
+    """
 
     def __init__(self, width, depth, inner, last):
         super().__init__()
