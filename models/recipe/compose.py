@@ -1,4 +1,7 @@
-"""Composes pictures of one object over a background, from cut-outs made by render.py."""
+"""Composes pictures of one object over a background, from cut-outs made by render.py.
+
+A cut-out is one view of an exemplar, which is a 3D model of exemplars.tsv.
+"""
 
 import csv
 import pathlib
@@ -9,13 +12,15 @@ import numpy as np
 import render
 
 HERE = pathlib.Path(__file__).parent
-cv2.setNumThreads(0)  # Its threads would not survive the fork of a data worker.
+cv2.setNumThreads(0)  # OpenCV's threads would not survive the fork of a data worker.
 
 PHOTO_SIDE = 640  # Longest side to which background photographs are reduced.
 
 
 def load_cutouts(folder, split):
-    """{class: [views, uint8 [V,S,S,4] memory-mapped, of each exemplar]} of a split."""
+    """Returns a dict from each class to its exemplars in a split. An exemplar is an array of its
+    views, uint8 [views,S,S,4], which is memory-mapped. Exemplars without a file are left out.
+    """
     cutouts = {}
     for exemplar in render.read_exemplars():
         if exemplar['split'] == split:
@@ -26,7 +31,9 @@ def load_cutouts(folder, split):
 
 
 def load_photos(split, licences=None):
-    """Background photographs of a split, RGB; all licences or only those named."""
+    """Returns the background photographs of a split, uint8 RGB. If `licences` is given, only
+    photographs with one of these licences are returned.
+    """
     photos = []
     with open(HERE / 'backgrounds.tsv', encoding='utf-8', newline='') as file:
         for row in csv.DictReader(file, delimiter='\t'):
@@ -44,13 +51,14 @@ def load_photos(split, licences=None):
 
 
 def random_colour(rng):
-    """Any colour, muted ones more often."""
+    """Returns a random RGB colour in 0..255. Colours near grey are more frequent."""
     grey = rng.uniform(20, 245)
     return np.clip(grey + rng.normal(0, 25, 3) * rng.choice([0.3, 1, 2]), 0, 255)
 
 
 def plain(rng, size):
-    """A colour, or a change from one to another across the picture."""
+    """Returns a picture, float32 [size,size,3], of one colour or of a gradient between two colours.
+    """
     a, b = random_colour(rng), random_colour(rng)
     b = a + (b - a) * rng.choice([0, 0.3, 1])
     y, x = np.mgrid[0:size, 0:size] / size
@@ -60,7 +68,9 @@ def plain(rng, size):
 
 
 def shapes(rng, canvas):
-    """Rectangles, ellipses and lines of any colour: clutter without a label."""
+    """Draws random rectangles, ellipses and lines on the canvas, and returns it. They are clutter
+    that has no label.
+    """
     size = len(canvas)
     for _ in range(rng.integers(1, 6)):
         colour, (x, y, w, h) = random_colour(rng).tolist(), rng.integers(0, size, 4).tolist()
@@ -75,7 +85,9 @@ def shapes(rng, canvas):
 
 
 def room(rng, size):
-    """A wall and a floor with boards or tiles, sometimes a second wall."""
+    """Returns a picture, float32 [size,size,3], of a wall and a floor. Some have floor boards or a
+    second wall.
+    """
     canvas, floor = plain(rng, size), random_colour(rng)
     horizon = int(size * rng.uniform(0.45, 0.85))
     if rng.random() < 0.4:
@@ -112,7 +124,11 @@ def background(rng, photos, size):
 
 
 def paste(rng, canvas, cutout, sides, corner):
-    """Draws a premultiplied RGBA cut-out, scaled to `sides`, with its soft shadow."""
+    """Draws a cut-out, RGBA with premultiplied alpha, and returns the new canvas.
+
+    The cut-out is scaled to `sides` = (width, height). `corner` = (x, y) is its upper left corner,
+    which may be outside of the canvas. Half of the cut-outs get a soft shadow.
+    """
     size, (w, h), (x, y) = len(canvas), sides, corner
     interpolation = cv2.INTER_AREA if min(w, h) < len(cutout) else cv2.INTER_LINEAR
     cutout = cv2.resize(cutout, (w, h), interpolation=interpolation).astype(np.float32)
@@ -132,7 +148,9 @@ def paste(rng, canvas, cutout, sides, corner):
 
 
 def camera(rng, canvas):
-    """Brightness, contrast, blur, noise and JPEG; returns uint8 RGB."""
+    """Imitates a camera. Changes brightness and contrast at random, and may add blur, noise and
+    JPEG artefacts. Returns uint8 RGB.
+    """
     canvas = (canvas - 128) * rng.uniform(0.8, 1.2) + 128 + rng.uniform(-20, 20)
     if rng.random() < 0.3:
         canvas = cv2.GaussianBlur(canvas, (0, 0), rng.uniform(0.3, 1))
@@ -146,7 +164,9 @@ def camera(rng, canvas):
 
 
 def vary(rng, cutout):
-    """Mirrors, turns and recolours a cut-out; a premultiplied picture stays one."""
+    """Mirrors, turns and recolours a cut-out at random. Its alpha is premultiplied, before and
+    after.
+    """
     cutout = np.ascontiguousarray(cutout[:, ::rng.choice([-1, 1])])
     if rng.random() < 0.2:
         centre = len(cutout) / 2
@@ -158,7 +178,9 @@ def vary(rng, cutout):
 
 
 def training_canvas(rng, cutout, photos, size):
-    """float32 [size,size,3], for camera(); the object may be stretched and stand out a bit."""
+    """Returns a picture, float32 [size,size,3], to be given to camera(). The object may be
+    stretched, and may extend a little beyond the picture's edges.
+    """
     side, stretch = size * rng.uniform(0.55, 1.05), np.exp(rng.uniform(-0.12, 0.12))
     sides = int(side * stretch), int(side / stretch)
     corner = []
@@ -173,7 +195,9 @@ def training_canvas(rng, cutout, photos, size):
 
 
 def test_picture(rng, cutout, photos, size):
-    """uint8 [size,size,3]; the whole object, 60 to 98 % of the picture's side."""
+    """Returns a picture, uint8 [size,size,3], with the whole object. The cut-out's side is 60 to
+    98 % of the picture's side.
+    """
     side = int(size * rng.uniform(0.6, 0.98))
     corner = rng.integers(0, size - side + 1, 2)
     canvas = background(rng, photos, size)
@@ -181,7 +205,9 @@ def test_picture(rng, cutout, photos, size):
 
 
 def test_set(cutouts, labels, photos, size, views, seed=20):
-    """Composites of every exemplar: pictures uint8 [n,size,size,3] and classes [n]."""
+    """Returns (pictures uint8 [n,size,size,3], classes [n]). There are up to `views` pictures of
+    each exemplar, each of another view. A class's number is its index in `labels`.
+    """
     rng = np.random.default_rng(seed)
     pictures, classes = [], []
     for index, label in enumerate(labels):

@@ -1,4 +1,5 @@
-"""Who made the 3D models that pictures were rendered of, as their licences ask."""
+"""Names the creators of the 3D models from which pictures were rendered. Their licences require it.
+"""
 
 import collections
 
@@ -8,7 +9,9 @@ import render
 
 
 def of(exemplars, intro):
-    """Creators and licences of the named 3D models, as CC-BY asks; Markdown."""
+    """Returns Markdown that begins with the text `intro`. A table then lists the licences and
+    creators of the exemplars, which are 3D models, as CC-BY requires.
+    """
     groups = collections.defaultdict(list)
     for e in exemplars:
         groups[furniture.LICENCES[e['library']], e['library'], e['creator']].append(e['name'])
@@ -27,6 +30,6 @@ def of(exemplars, intro):
 
 
 def of_training():
-    """Of what is trained on the exemplars of split "train"."""
+    """Returns the credits of a model that was trained on the exemplars of the split "train"."""
     used = [e for e in render.read_exemplars() if e['split'] == 'train']
     return of(used, 'The weights were trained on pictures of these 3D models.')

