@@ -3,10 +3,10 @@
     python distill.py --maps MAPS ... --out RUN --export ../../models/mine/1
 
 The teacher is EfficientNet-Lite0. The classifier, the student, has a token stage (Mamba and
-attention blocks) in place of the teacher's blocks 12 to 15. Only the token stage, the BatchNorm after
-it and a linear layer from its 192 channels to the teacher's 320 are trained. All other layers are
-the teacher's and are frozen. They are the trunk before the token stage, and the last convolution
-and the last linear layer after it.
+attention blocks) in place of the teacher's blocks 12 to 15. Only the token stage, the BatchNorm
+after it and a linear layer from its 192 channels to the teacher's 320 are trained. All other layers
+are the teacher's and are frozen. They are the trunk before the token stage, and the last
+convolution and the last linear layer after it.
 
 MAPS is a folder that make_maps.py wrote. It has the trunk's results for pictures, called maps. If
 there are several folders, each is drawn from equally often, however many maps it has. Some maps are
