@@ -60,7 +60,8 @@ class LeastSquaresTest(unittest.TestCase):
         model, teacher = quiet_student(4)
         stage, batches = model.levels[3].eval(), random_maps(48).split(24)
         for block in stage.blocks[:2]:
-            # Differing tokens and a long memory, so that it matters which stands in front.
+            # Makes the two auxiliary tokens differ and gives the scan a long memory, so that the
+            # order of the tokens changes the result.
             stage.aux_head, stage.aux_tail = (
                 torch.nn.Parameter(x) for x in torch.randn(2, 1, 1, 192).mul(4).unbind())
             block.mixer.dt_proj.bias.data.fill_(0.5)
@@ -171,7 +172,10 @@ class StudentTest(unittest.TestCase):
 
 
 def train_shortly(folder, **changes):
-    """Two steps on maps of the folder; the run's arguments."""
+    """Trains for two steps on the maps in `folder`. Returns the arguments of the training.
+
+    `changes` replaces some of the arguments.
+    """
     args = types.SimpleNamespace(
         out=folder / 'run', passes=8, minutes=None, resume=False, threads=1, seed=3, report=1e9,
         maps=[folder], validation=None, initial=None, depth=4, batch=4, rate=1e-3, mixed=0.5,

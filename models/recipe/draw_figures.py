@@ -2,8 +2,9 @@
 
     python draw_figures.py --models ../../models --version 1 --id everyday --log RUN/log.txt ...
 
-The curves are those of the logs, one after the other. The mistakes are pictures of the
-small held-out set, tests/e2e/testdata/held_out, on which the model is worst.
+curves.png shows the logs as one training, one log after the other. mistakes.png shows pictures of
+the small held-out set, tests/e2e/testdata/held_out. For the classifier and the segmenter, they are
+the pictures on which the model is worst. For the detector, they are every eighth scene.
 """
 
 import argparse
@@ -26,8 +27,8 @@ import upernet
 
 HELD_OUT = pathlib.Path(__file__).parents[2] / 'tests/e2e/testdata/held_out'
 TILE, COLUMNS, ROWS = 128, 6, 4
-SCENES = 6      # Of the dense models.
-SHOWN = 0.3     # Score of the boxes drawn.
+SCENES = 6      # In mistakes.png of the detector and the segmenter.
+SHOWN = 0.3     # Boxes with a lower score are not drawn.
 COLOURS = np.random.default_rng(4).integers(40, 256, (256, 3), dtype=np.uint8)
 COLOURS[0] = 0
 
@@ -56,7 +57,7 @@ def curves(logs, path):
 
 
 def tile(picture, lines, side=TILE):
-    """A picture with a few words below it."""
+    """Returns a picture, resized to `side`, with lines of text below it."""
     image = Image.new('RGB', (side, side + 12 * len(lines) + 2), 'white')
     image.paste(Image.fromarray(picture).resize((side, side), Image.BICUBIC))
     for i, line in enumerate(lines):
@@ -70,7 +71,7 @@ def sheet(tiles, columns, path):
 
 
 def classifier_mistakes(folder, path):
-    """The wrong answers that were surest."""
+    """Draws the wrong answers with the highest probabilities."""
     model, labels = evaluate.load(folder)
     wrong = []
     for file in sorted((HELD_OUT / 'things').glob('*/*.jpg')):
@@ -85,7 +86,7 @@ def classifier_mistakes(folder, path):
 
 
 def held_out_scenes():
-    """Name, picture uint8 [H,W,3] and class map of each scene."""
+    """Yields the name, the picture uint8 [H,W,3] and the class map of each scene."""
     for file in sorted((HELD_OUT / 'scenes/images').glob('*.jpg')):
         truth = cv2.imread(str(HELD_OUT / 'scenes/maps' / f'{file.stem}.png'), cv2.IMREAD_UNCHANGED)
         yield file.stem, np.asarray(Image.open(file)), truth
@@ -109,7 +110,8 @@ def draw_boxes(picture, found, labels):
 
 
 def dense_mistakes(models, version, which, path):
-    """The scenes with the fewest right pixels, or for boxes every eighth as it comes."""
+    """Draws the scenes in which the segmenter has the smallest share of right pixels. For the
+    detector, draws every eighth scene, whatever the result."""
     pair = evaluate_heads.load_models(models, version)
     labels, rows = pair[2], []
     for number, (name, picture, truth) in enumerate(held_out_scenes()):

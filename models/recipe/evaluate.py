@@ -3,9 +3,10 @@
     python evaluate.py --model models/everyday/1 --cutouts CUTOUTS [--stamps FOLDER]
         [--photos FILE ...]
 
-Prints top-1, top-5, the mean over classes and a line per class for composites of the
-test exemplars over the test backgrounds; the same for photographic cut-outs, Tux Paint's
-stamps; then the three best answers for each photo, preprocessed as the server does it.
+Prints top-1, top-5, the mean over classes and a line for each class. First, it does so for
+exemplars (3D models) of the test split, pasted over the test backgrounds. Then it does so for the
+stamps of Tux Paint, which are photographic cut-outs. For each photo, it prints the three best
+answers. Photos are preprocessed as in the server.
 """
 
 import argparse
@@ -25,11 +26,11 @@ from pictures import preprocess
 
 HERE = pathlib.Path(__file__).parent
 VIEWS = 24       # Composites per exemplar.
-STAMP_VIEWS = 8  # And per stamp, which has one view.
+STAMP_VIEWS = 8  # Composites per stamp. All show its only view.
 
 
 def load(folder):
-    """The model in a model directory, and its labels."""
+    """Returns the model in a model directory, and its labels."""
     labels = (folder / 'labels.txt').read_text(encoding='utf-8').splitlines()
     model = sf_mamba.make('custom', num_classes=len(labels), **configs.CLASSIFIER)
     weights = safetensors.torch.load_file(folder / 'model.safetensors')
@@ -47,7 +48,7 @@ def describe(probabilities, labels, count=3):
 
 
 def load_stamps(folder):
-    """The photographs of stamps.tsv as {class: [views [1,128,128,4] of each]}."""
+    """Loads the photographs of stamps.tsv as {class: [an array [1,256,256,4] for each stamp]}."""
     stamps = {}
     for line in (HERE / 'stamps.tsv').read_text(encoding='utf-8').splitlines()[1:]:
         label, name = line.split('\t')
@@ -58,7 +59,10 @@ def load_stamps(folder):
 
 
 def report(title, model, labels, exemplars, views):
-    """Composites of {class: [views of each exemplar]} over the test backgrounds."""
+    """Measures the model on composites of exemplars over the test backgrounds. Prints the result.
+
+    `exemplars` is {class: [the views of each exemplar]}.
+    """
     pictures, classes = compose.test_set(exemplars, labels, compose.load_photos('test'),
                                          configs.SIZE, views)
     logits = train_classifier.predict(model, pictures)

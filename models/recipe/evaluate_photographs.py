@@ -3,14 +3,20 @@
     python evaluate_photographs.py --model ../../models/photographs/1 --root / [--maps MAPS ...]
         [--set unseen wide]
 
-The pictures are those of photographs.tsv in the sets named, below ROOT (Debian packages) or
-in PyPI packages; with the names that are right for them, where ImageNet has any. Printed are
-the shares of whole pictures and of cuts whose best answer by the teacher is the student's
-too, or among its five best; then each picture with a name and its three best answers.
+photographs.tsv lists the photographs of each set. They are in Debian packages below ROOT, or in
+installed PyPI packages. The list also has the right ImageNet classes of a picture, if there are
+any.
 
-With --maps (see make_maps.py) the same for the controls: the token stage's blocks left
-out, as they are and with the linear map behind them fitted anew, and blocks that were never
-trained, with that map fitted. What these reach, the frozen layers reach alone.
+The program prints how often the teacher's best answer is also the student's best answer, and how
+often it is among the student's five best. It does so for whole pictures and for random cuts from
+them. Then it prints the three best answers for each picture that has right classes.
+
+With --maps (see make_maps.py), it also measures controls, which are changed models:
+- no blocks in the token stage
+- no blocks, and the linear map after them fitted again
+- untrained blocks, and the linear map fitted again
+- the trained blocks, but the auxiliary tokens are not swapped
+The first three show what the frozen layers achieve without the trained blocks.
 """
 
 import argparse
@@ -34,13 +40,14 @@ from make_maps import cut
 from train_classifier import normalise
 
 HERE = pathlib.Path(__file__).parent
-CUTS, LEAST_CUT = 20, 0.25  # Of a picture; the least side, as a part of the picture's.
-FITTED = 3000               # Maps that the controls are fitted to.
+# Cuts per picture, and the smallest side of a cut as a fraction of the picture's short side.
+CUTS, LEAST_CUT = 20, 0.25
+FITTED = 3000  # Number of maps that the controls are fitted to.
 MODULES = {'scikit-image': 'skimage'}  # PyPI packages whose modules have other names.
 
 
 def read_list(sets):
-    """(package, path, right names) of each picture of some sets."""
+    """Returns (package, path, right names) of each picture in the sets."""
     with open(HERE / 'photographs.tsv', encoding='utf-8', newline='') as file:
         rows = [row for row in csv.DictReader(file, delimiter='\t') if row['set'] in sets]
     return [(row['package'], row['picture'], [n for n in row['names'].split('|') if n])
@@ -48,7 +55,7 @@ def read_list(sets):
 
 
 def open_picture(root, package, path):
-    """A picture of a Debian package, below root, or of an installed PyPI package."""
+    """Opens a picture of a Debian package below `root`, or of an installed PyPI package."""
     if not path.startswith('usr/'):
         spec = importlib.util.find_spec(MODULES.get(package, package))
         if spec is None:
@@ -59,12 +66,12 @@ def open_picture(root, package, path):
 
 
 def depth_of(tensors):
-    """Blocks of the token stage of these weights."""
+    """Returns the number of blocks in the token stage of these weights."""
     return 1 + max(int(k.split('.')[3]) for k in tensors if k.startswith('levels.3.blocks.'))
 
 
 def load(folder):
-    """The model in a model directory, and its labels."""
+    """Returns the model in a model directory, and its labels."""
     labels = (folder / 'labels.txt').read_text(encoding='utf-8').splitlines()
     weights = safetensors.torch.load_file(folder / 'model.safetensors')
     config = dict(configs.PHOTOGRAPHS, depths=(0, 0, 0, depth_of(weights)))
@@ -78,14 +85,14 @@ def load(folder):
 
 
 def without_blocks(model):
-    """A copy whose token stage gives back what it is given."""
+    """Returns a copy of the model whose token stage returns its input."""
     model = copy.deepcopy(model)
     model.levels[3] = torch.nn.Sequential()
     return model
 
 
 def controls(model, teacher, maps):
-    """Names and models to compare with: what is there without the trained blocks."""
+    """Returns [(name, model)] of the controls, with which the model is compared."""
     batches = maps.split(250)
     left_out, fitted, untrained = without_blocks(model), without_blocks(model), copy.deepcopy(model)
     torch.manual_seed(0)
@@ -101,7 +108,7 @@ def controls(model, teacher, maps):
 
 @torch.inference_mode()
 def maps_of(pictures, batch=32):
-    """What the frozen layers make of uint8 pictures."""
+    """Returns the maps that the frozen trunk makes of uint8 pictures."""
     trunk = LiteTrunk(32).load_imagenet().eval()
     pictures = torch.from_numpy(np.stack(pictures))
     return torch.cat([trunk(normalise(part))[-1] for part in pictures.split(batch)])
@@ -109,18 +116,19 @@ def maps_of(pictures, batch=32):
 
 @torch.inference_mode()
 def answers(model, maps, batch=64):
-    """Logits for the trunk's maps."""
+    """Returns the model's logits for the trunk's maps."""
     return torch.cat([model.head(model.pool(model.levels[3](x))) for x in maps.split(batch)])
 
 
 def agreement(logits, wanted):
-    """Shares of rows whose best answer in `wanted` is the best, one of the five best."""
+    """Returns two shares of the rows. In the first, the best class of `wanted` is also the best of
+    `logits`. In the second, it is among the five best of `logits`."""
     hits = logits.topk(5).indices == wanted.argmax(1, keepdim=True)
     return hits[:, 0].float().mean().item(), hits.any(1).float().mean().item()
 
 
 def describe(logits, labels, names):
-    """The three best answers, the right ones in bold."""
+    """Returns the three best answers as text, with the right ones in bold."""
     top = logits.softmax(0).topk(3)
     shown = ((labels[k], p) for p, k in zip(top.values, top.indices))
     return ', '.join(f'**{name} {p:.0%}**' if name in names else f'{name} {p:.0%}'

@@ -1,7 +1,7 @@
 """Reads Sweet Home 3D furniture libraries (.sh3f): catalogue, OBJ meshes and materials.
 
-A library is a zip with PluginFurnitureCatalog.properties and OBJ/MTL/texture files. In
-a model y is up and the front looks towards +z.
+A library is a zip with PluginFurnitureCatalog.properties and OBJ/MTL/texture files. In a 3D model,
+y points up and the front faces +z.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from PIL import Image
 LIBRARIES = '/usr/share/sweethome3d/furniture'  # Debian package sweethome3d-furniture.
 LICENCES = {'Scopia': 'CC-BY 3.0', 'BlendSwap-CC-BY': 'CC-BY 3.0', 'BlendSwap-CC-0': 'CC0',
             'KatorLegaz': 'CC-BY 3.0 US', 'Reallusion': 'CC-BY 3.0 US'}
-MAX_TEXTURE = 256  # Longest side in texels; pictures are small.
+MAX_TEXTURE = 256  # Longest side in texels. More is useless, because rendered pictures are small.
 
 
 @dataclasses.dataclass
@@ -28,7 +28,7 @@ class Entry:
     model: str            # Path of the OBJ file in the library.
     size: tuple           # Width, height, depth in cm.
     creator: str
-    rotation: np.ndarray  # [3,3], applied to the model first.
+    rotation: np.ndarray  # [3,3], applied before the model is scaled to `size`.
 
 
 @dataclasses.dataclass
@@ -42,16 +42,19 @@ class Material:
 
 @dataclasses.dataclass
 class Mesh:
-    """Triangle corners, three rows a triangle; scaled to the entry's size, centred."""
+    """The corners of T triangles, three rows for each triangle.
+
+    The mesh is scaled to the entry's size. Its centre is at the origin.
+    """
     positions: np.ndarray   # [3T,3], cm
     normals: np.ndarray     # [3T,3]
     uvs: np.ndarray         # [3T,2]
-    material_of: np.ndarray  # [T]
+    material_of: np.ndarray  # [T], indices in `materials`
     materials: list
 
 
 def read_catalogue(folder=LIBRARIES):
-    """All entries of all libraries in `folder`, by id."""
+    """Returns {id: Entry} of all entries of all libraries in `folder`."""
     entries = {}
     for path in sorted(pathlib.Path(folder).glob('*.sh3f')):
         with zipfile.ZipFile(path) as archive:
@@ -79,7 +82,7 @@ def read_texture(archive, path):
 
 
 def read_materials(archive, path):
-    """Materials of an MTL file, by name."""
+    """Returns {name: Material} of an MTL file. It is empty if there is no such file."""
     materials, current = {}, None
     try:
         text = archive.read(path).decode('latin-1')
@@ -109,7 +112,11 @@ def read_materials(archive, path):
 
 
 def parse_corner(corner, counts):
-    """'v/vt/vn' to three 0-based indices, -1 where absent; OBJ counts from 1 or backwards."""
+    """Converts 'v/vt/vn' to three 0-based indices. An absent index becomes -1.
+
+    A positive index of OBJ counts from 1. A negative index counts back from the last element that
+    was read; `counts` has the numbers of elements.
+    """
     parts = (corner.split('/') + ['', ''])[:3]
     return [-1 if not p else int(p) - 1 if int(p) > 0 else n + int(p)
             for p, n in zip(parts, counts)]

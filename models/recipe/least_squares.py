@@ -1,10 +1,12 @@
-"""A token stage that begins as a teacher's blocks, fitted layer by layer in closed form.
+"""Initialises a token stage so that it imitates a teacher's blocks, layer by layer.
 
-Each token block adds two linear maps of what it computed to its input: the mixer's or the
-attention's last layer, and the MLP's. With the other layers as they were initialised (of an
-MLP's first: as the teacher's expanding convolution), the best last layer for a wanted
-output is a problem of least squares. Blocks are fitted in their order, each to what the
-ones before it leave to be explained. A minute of this is worth an hour of descent.
+A token block adds two outputs to its input: the output of its mixer (or attention) and the output
+of its MLP. The last layer of each is linear. If all other layers are fixed, least squares finds the
+best weights of this last layer in closed form. The other layers keep their initial weights, except
+the first layer of each MLP. It receives weights of the teacher's expanding convolution.
+
+Blocks are fitted in their order. Each layer is fitted to the error that remains after the layers
+before it. A minute of this is worth an hour of gradient descent.
 """
 
 import torch
@@ -14,7 +16,7 @@ RIDGE = 1e-3
 
 
 class Moments:
-    """Sums over tokens from which min |[x 1] W - y|^2 is solved."""
+    """Collects sums over tokens, from which solve() finds the W that minimises |[x 1] W - y|^2."""
 
     def __init__(self):
         self.xx = self.xy = 0
@@ -27,7 +29,8 @@ class Moments:
         self.count += len(x)
 
     def solve(self, bias):
-        """weight [out,in] and bias [out]; without `bias` zeros."""
+        """Returns (weight [out,in], bias [out]). If `bias` is false, fits no bias and returns None
+        in its place."""
         xx, xy = self.xx.double() / self.count, self.xy.double() / self.count
         if not bias:
             xx, xy = xx[:-1, :-1], xy[:-1]
@@ -37,7 +40,7 @@ class Moments:
 
 
 def layer_input(module, layer, *args):
-    """What `layer`, a part of `module`, is given when the module is called."""
+    """Returns the input that `layer`, a part of `module`, gets in module(*args)."""
     seen = []
     hook = layer.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
     module(*args)
@@ -46,9 +49,10 @@ def layer_input(module, layer, *args):
 
 
 def fit_layer(layer, inputs, streams, targets, inner):
-    """Fits `layer` so that, added to the streams, it gives the targets; adds it to them.
+    """Fits `layer` so that streams + layer(inputs) comes near the targets. Returns these sums.
 
-    Lists of a tensor a batch; `inner` takes what has a target out of a sequence.
+    `inputs`, `streams` and `targets` are lists with one tensor per batch. `inner` removes the
+    tokens without a target, which are the auxiliary tokens.
     """
     moments = Moments()
     for x, stream, target in zip(inputs, streams, targets):
@@ -61,9 +65,11 @@ def fit_layer(layer, inputs, streams, targets, inner):
 
 
 def start_mlp(block, expand, spread):
-    """The MLP's first layer as a teacher's expansion, of which it takes every so many channels.
+    """Sets the MLP's first layer to a teacher's expansion, with its BatchNorm folded in.
 
-    `spread`: the deviation that the layer norm in front took out of the tokens.
+    The expansion has more channels. The layer takes those with the largest weights. `spread` is
+    the standard deviation within a token. The LayerNorm before the MLP divides by it, so the
+    weights are multiplied by it.
     """
     width = block.mlp.fc1.out_features
     scale = expand.bn.weight / (expand.bn.running_var + expand.bn.eps).sqrt()
@@ -75,7 +81,8 @@ def start_mlp(block, expand, spread):
 
 
 def explained(streams, targets):
-    """Share of the targets' variance, a mean over channels."""
+    """Returns the share of the targets' variance that the streams explain, averaged over the
+    channels."""
     got, target = torch.cat(streams).flatten(0, 1), torch.cat(targets).flatten(0, 1)
     error = (got - target).square().sum(0) / (target - target.mean(0)).square().sum(0)
     return 1 - error.mean().item()
@@ -83,10 +90,11 @@ def explained(streams, targets):
 
 @torch.no_grad()
 def fit(stage, teacher, guides, batches):
-    """Fits a stage on `batches` [n,192,7,7], a window each, to LiteTail's residual blocks.
+    """Fits a token stage to LiteTail's residual blocks.
 
-    guides[j] is the teacher's block whose map block j is to give. Yields, after each block,
-    the share of the map's variance that is explained, before and after.
+    Block j of the stage imitates block guides[j] of the teacher. A batch is [n,192,7,7], and each
+    map is one window. After each block, yields explained() of its target map before and after the
+    block was fitted.
     """
     wanted = [[m.flatten(2).transpose(1, 2) for m in teacher(x)[0][:3]] for x in batches]
     streams = [stage.attach(x.flatten(2).transpose(1, 2)) for x in batches]
@@ -112,7 +120,8 @@ def fit(stage, teacher, guides, batches):
 
 @torch.no_grad()
 def fit_neck(model, teacher, batches):
-    """The map 192 -> 320 in front of the neck's frozen layers, and the BatchNorm before it."""
+    """Fits the neck's linear layer (192 -> 320 channels), which is followed by frozen layers. Also
+    sets the statistics of the BatchNorm before this layer."""
     moments, count = Moments(), 0
     stage = model.levels[3]
     outputs = [stage(x) for x in batches]

@@ -1,10 +1,10 @@
-"""Draws the console's sample scenes: models held out for testing, each set in its place.
+"""Draws the console's sample scenes from 3D models of the test split, each at a fixed place.
 
     python make_console_samples.py --out ../../client/console
 
-Unlike the scenes of make_samples.py nothing here is drawn by lot: the samples show what the
-detector and the segmenter can do, on objects that neither was trained on. The photographs
-beside them are cut out of client/samples.
+Nothing is random here, unlike in make_samples.py. The samples show what the detector and the
+segmenter can do on objects that neither was trained on. The program also crops two photographs of
+client/samples.
 """
 
 import argparse
@@ -17,10 +17,12 @@ import furniture
 import render
 
 WIDTH, HEIGHT = 960, 720
-ELEVATION, FIELD = 14, 30  # Degrees.
-QUALITY = 70  # Of WebP.
-# Of a scene: the colours of what is behind above and below the horizon, each from top to bottom,
-# and its objects, the furthest first: id, degrees turned, longest side, centre and foot in pixels.
+ELEVATION, FIELD = 14, 30  # The camera's elevation and field of view, in degrees.
+QUALITY = 70  # Of the WebP files.
+# A scene has the horizon's row, two background colours above the horizon, two below it, and the
+# objects. The first of two colours is at the top; it changes gradually to the second. The furthest
+# object comes first. An object has an id, its rotation in degrees, and three numbers of pixels: the
+# longest side, the column of its centre and the row of its lower edge.
 SCENES = {
     'room': (400, ((222, 216, 205), (203, 196, 184)), ((158, 126, 96), (186, 154, 122)), [
         ('Scopia#kids_shelves', 20, 330, 140, 440),
@@ -42,7 +44,7 @@ PHOTOGRAPHS = {'photographer': ('camera.jpg', (0, 128, 512, 512)), 'cat': ('chel
 
 
 def light(view):
-    """Light from the left and above, alike for all objects."""
+    """Returns the light, which comes from the upper left. It is the same for all objects."""
     result = np.zeros(1, render.LIGHT)
     result['key'] = np.array([-0.5, 0.8, 0.9]) / np.linalg.norm([-0.5, 0.8, 0.9])
     result['up'] = view @ [0, 1, 0]
@@ -51,17 +53,18 @@ def light(view):
 
 
 def cut_out(rasterize, mesh, turned, size):
-    """The object as an RGBA picture, as small as it is; `size` is its longest side."""
+    """Renders the object as an RGBA picture, cropped to the object. Its longest side has about
+    `size` pixels."""
     view = render.rotation(*np.radians((turned, ELEVATION, 0)))
     drawn = render.draw(rasterize, mesh, render.pack_materials(mesh, None, False), view,
                         np.radians(FIELD), light(view), size).astype(float)
-    drawn[..., :3] *= 255 / np.maximum(drawn[..., 3:], 1)  # Not premultiplied any more.
+    drawn[..., :3] *= 255 / np.maximum(drawn[..., 3:], 1)  # Undoes the premultiplication by alpha.
     picture = Image.fromarray(np.clip(drawn, 0, 255).astype(np.uint8), 'RGBA')
     return picture.crop(picture.getchannel('A').getbbox())
 
 
 def backdrop(horizon, above, below):
-    """What changes evenly from one colour to another, above the horizon and below it."""
+    """Returns a background with a colour gradient above the row `horizon` and one below it."""
     def band(height, colours):
         first, last = (np.array(colour, float) for colour in colours)
         return first + (last - first) * np.linspace(0, 1, height)[:, None]
@@ -70,7 +73,8 @@ def backdrop(horizon, above, below):
 
 
 def set_down(scene, thing, centre, foot):
-    """Pastes the thing into the scene, over a soft shadow under it."""
+    """Pastes the picture `thing` into the scene, over a soft shadow. `centre` is the column of its
+    centre, and `foot` is the row of its lower edge."""
     width, height = thing.size
     shadow = Image.new('L', scene.size)
     ImageDraw.Draw(shadow).ellipse(

@@ -2,9 +2,10 @@
 
     python make_held_out.py --cutouts CUTOUTS --out tests/e2e/testdata/held_out
 
-Writes three datasets as `sfmamba eval` reads them: things/ (a folder for each class),
-scenes/ with annotations.json (COCO) and maps/ for the same images. Everything in them is
-of the test split; backgrounds are drawn, or of a photograph that may be passed on.
+Writes three datasets that `sfmamba eval` can read. things/ has a folder of pictures for each class.
+scenes/ has images with two kinds of labels: annotations.json (COCO) and class maps in maps/. All
+objects are from the test split. A background is synthetic, or a part of a photograph whose licence
+allows redistribution.
 """
 
 import argparse
@@ -23,7 +24,7 @@ import make_samples
 import render
 import scenes
 
-VIEWS = 2    # Pictures of each exemplar.
+VIEWS = 2    # Pictures of each exemplar (3D model).
 SCENES = 48
 SEED = 41
 QUALITY = 92

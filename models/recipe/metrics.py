@@ -44,7 +44,7 @@ def ground_truth(held_out, labels):
 
 
 def detections(detect, held_out, threshold=0.5):
-    """What `detect`(images, shapes) finds, as COCO's rows."""
+    """Returns what detect(images, shapes) finds in the scenes, as rows of COCO's results."""
     rows = []
     for image, scene in enumerate(held_out, 1):
         shape = scene.picture.shape[:2]
@@ -57,7 +57,8 @@ def detections(detect, held_out, threshold=0.5):
 
 
 def average_precision(coco, rows, kind):
-    """AP over IoU 0.5..0.95, AP at 0.5, and the latter of each class."""
+    """Returns the AP over IoU 0.5 to 0.95, the AP at IoU 0.5, and the AP of each class at IoU
+    0.5."""
     if not rows:
         return 0, 0, np.zeros(len(coco.dataset['categories']))
     evaluation = COCOeval(coco, coco.loadRes(rows), kind)
@@ -69,7 +70,7 @@ def average_precision(coco, rows, kind):
 
 
 def class_iou(segment, held_out, classes):
-    """IoU of each class, background first, and the share of right pixels."""
+    """Returns the IoU of each class (the background comes first) and the share of right pixels."""
     confusion = np.zeros((classes, classes), np.int64)
     for scene in held_out:
         shape = scene.picture.shape[:2]
@@ -82,7 +83,12 @@ def class_iou(segment, held_out, classes):
 
 
 def measure(detect, segment, held_out, labels):
-    """Of either callable that is not None: (box, mask) precisions, and class_iou's pair."""
+    """Returns (precisions, iou).
+
+    `precisions` has the results of average_precision() for the boxes and for the masks of `detect`.
+    It is None if `detect` is None. `iou` is the result of class_iou() for `segment`, or None if
+    `segment` is None.
+    """
     precisions = iou = None
     with torch.inference_mode(), contextlib.redirect_stdout(io.StringIO()):
         if detect:

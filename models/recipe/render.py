@@ -1,7 +1,7 @@
 """Renders cut-outs of furniture models: RGBA pictures of one object from many sides.
 
     python render.py --out CUTOUTS            # Views of every exemplar in exemplars.tsv.
-    python render.py --out SHEETS --sheets    # One contact sheet a class, to look at.
+    python render.py --out SHEETS --sheets    # One contact sheet per class, for a check by eye.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw
 import furniture
 
 HERE = pathlib.Path(__file__).parent
-SIZE = 256        # Side of a cut-out in pixels; the object touches its margin of 2.
+SIZE = 256        # Side of a cut-out in pixels. Beside the object is a margin of 2 pixels.
 SUPERSAMPLE = 2
 VIEWS = 48
 FRONT_ONLY = {'cabinet', 'screen', 'socket', 'appliance', 'bath fixture'}
@@ -44,7 +44,10 @@ def build_rasterizer():
 
 
 def rotation(azimuth, elevation, roll):
-    """World to view, angles in radians; the viewer looks along -z, azimuth 0 is the front."""
+    """Returns the matrix [3,3] from world to view. Angles are in radians.
+
+    The viewer looks along -z. At azimuth 0 the viewer sees the front.
+    """
     ca, sa, ce, se, cr, sr = (f(x) for x in (azimuth, elevation, roll) for f in (np.cos, np.sin))
     around_y = np.array([[ca, 0, -sa], [0, 1, 0], [sa, 0, ca]])
     around_x = np.array([[1, 0, 0], [0, ce, -se], [0, se, ce]])
@@ -53,7 +56,8 @@ def rotation(azimuth, elevation, roll):
 
 
 def pack_materials(mesh, rng, jitter):
-    """The mesh's materials as C structs, and all textures behind one another."""
+    """Returns the mesh's materials as C structs, and all textures concatenated in one array. If
+    `jitter`, varies the colours."""
     packed, texels, offset = np.zeros(len(mesh.materials), MATERIAL), [], 0
     for row, m in zip(packed, mesh.materials):
         tint = rng.uniform(0.8, 1.2, 3) if jitter else np.ones(3)
@@ -70,7 +74,7 @@ def pack_materials(mesh, rng, jitter):
 
 
 def project(mesh, view, fov, size):
-    """Corners [3T,8] for the rasteriser; the object fills a picture of size x size."""
+    """Returns the corners [3T,8] for the rasteriser. The object fills a picture of size x size."""
     positions = mesh.positions @ view.T
     radius = np.linalg.norm(positions, axis=1).max()
     depth = radius / np.sin(fov / 2) * 1.05 - positions[:, 2]
@@ -83,7 +87,7 @@ def project(mesh, view, fov, size):
 
 
 def random_view(rng, label):
-    """Azimuth, elevation and roll in radians, as people usually look at such a thing."""
+    """Returns azimuth, elevation and roll in degrees, as people usually look at such a thing."""
     if label in FROM_ABOVE:
         return rng.uniform(-180, 180), rng.uniform(25, 90), rng.uniform(-180, 180)
     azimuth = rng.uniform(-65, 65) if label in FRONT_ONLY else rng.uniform(-180, 180)
@@ -101,7 +105,8 @@ def random_light(rng, view):
 
 
 def draw(rasterize, mesh, materials, view, fov, light, size):
-    """uint8 [size,size,4], colours premultiplied by alpha; the object fills it."""
+    """Renders the object so that it fills the picture. Returns uint8 [size,size,4], with colours
+    premultiplied by alpha."""
     full = size * SUPERSAMPLE
     corners = project(mesh, view, fov, full)
     packed, texels = materials
@@ -116,7 +121,7 @@ def draw(rasterize, mesh, materials, view, fov, light, size):
 
 
 def render(rasterize, mesh, rng, label, size=SIZE):
-    """One random view, as draw() returns it."""
+    """Renders a random view. Returns the result of draw()."""
     view = rotation(*np.radians(random_view(rng, label)))
     fov = np.radians(rng.uniform(20, 57))
     materials = pack_materials(mesh, rng, rng.random() < 0.4)
@@ -145,7 +150,7 @@ def write_views(rasterize, catalogue, exemplars, out, views):
 
 
 def write_sheet(rasterize, catalogue, exemplars, path, columns=10, cell=112):
-    """Two views of each exemplar over grey, with its id."""
+    """Draws two views of each exemplar over grey, with its id and its name."""
     rows = -(-len(exemplars) // columns)
     sheet = Image.new('RGB', (columns * cell, rows * (2 * cell + 24)), (255, 255, 255))
     draw = ImageDraw.Draw(sheet)

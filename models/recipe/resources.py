@@ -1,10 +1,11 @@
-"""Takes the pictures out of Qt's resource archives, as games for children keep theirs.
+"""Extracts the pictures of Qt's resource archives (.rcc), in which some children's games store
+their pictures.
 
     python resources.py --out PICTURES --short 150 /usr/share/gcompris-qt/rcc/*.rcc
 
-PICTURES receives the photographs and drawings under the names that they have in the
-archives, those with an alpha channel as PNG (stamps for make_maps.py), the others as they
-are stored or, where that is no common format, as JPEG.
+PICTURES receives the photographs and drawings. Their names are made from the paths in the archives.
+Pictures with an alpha channel become PNG files, which are stamps for make_maps.py. JPEG files are
+copied, and other pictures without an alpha channel become JPEG files.
 """
 
 import argparse
@@ -19,18 +20,19 @@ from PIL import Image
 MAGIC = b'qres'
 ZLIB, FOLDER, ZSTD = 1, 2, 4  # Flags of an entry.
 SUFFIXES = {'.jpg', '.jpeg', '.png', '.webp'}
-LARGEST = 256 << 20           # Bytes that an entry may unpack to.
+LARGEST = 256 << 20           # Bytes after which the decompression of an entry stops.
 
 
 def unpack(fields, data, place):
-    """The big-endian fields at a place, which must lie within the archive."""
+    """Returns the big-endian fields at a place. Raises ValueError if they end outside the
+    archive."""
     if not 0 <= place <= len(data) - struct.calcsize(fields):
         raise ValueError(f'a part at byte {place}, expected within {len(data)} bytes')
     return struct.unpack_from(fields, data, place)
 
 
 def content(data, place, flags):
-    """An entry's bytes, unpacked."""
+    """Returns the bytes of an entry, decompressed."""
     size, = unpack('>I', data, place)
     stored = data[place + 4:place + 4 + size]
     if len(stored) < size:
@@ -46,7 +48,7 @@ def content(data, place, flags):
 
 
 def entries(data):
-    """(path, bytes) of each file in an archive; ValueError where it is damaged."""
+    """Yields (path, bytes) of each file in an archive. Raises ValueError if it is damaged."""
     magic, version, tree, contents, names = unpack('>4s4I', data, 0)
     if magic != MAGIC or not 1 <= version <= 3:
         raise ValueError(f'begins with {magic!r}, version {version}, expected {MAGIC!r}, 1 to 3')
@@ -72,13 +74,14 @@ def entries(data):
 
 
 def file_name(path, suffix):
-    """A name without folders for what lies at a path of an archive."""
+    """Returns a file name without folders for an entry at this path of an archive."""
     stem = pathlib.PurePosixPath(path).with_suffix('')
     return '_'.join(part for part in stem.parts if part not in ('/', '..')) + suffix
 
 
 def save(path, stored, out, short):
-    """Writes an entry if it is a picture of at least `short` pixels; whether it did."""
+    """Writes an entry if it is a picture whose short side has at least `short` pixels. Returns
+    whether it was written."""
     if pathlib.PurePosixPath(path).suffix.lower() not in SUFFIXES:
         return False
     try:

@@ -1,4 +1,5 @@
-"""What reading resource archives promises: every file by its path, nothing from damaged ones."""
+"""Tests that resources.py finds every file of an archive by its path, refuses archives that are cut
+short, and saves only pictures."""
 
 import io
 import pathlib
@@ -21,7 +22,8 @@ def picture(size=(200, 160), mode='RGB', form='PNG'):
 
 
 def archive(files, version=3, flags=0):
-    """A qres archive with a folder `pictures` that has the files; `flags` of their entries."""
+    """Returns a qres archive with a folder `pictures`, which has the files. Their entries have these
+    `flags`."""
     names, tree, contents = b'', [], b''
 
     def add_name(name):
@@ -71,7 +73,7 @@ class EntriesTest(unittest.TestCase):
 
     def test_a_folder_within_itself_is_refused(self):
         data = bytearray(archive({'a.png': b'one'}))
-        data[24 + 22 + 10:24 + 22 + 14] = struct.pack('>I', 1)  # The folder's first entry.
+        data[24 + 22 + 10:24 + 22 + 14] = struct.pack('>I', 1)  # The folder is its own first entry.
         with self.assertRaisesRegex(ValueError, 'in two folders, expected one'):
             list(resources.entries(bytes(data)))
 
