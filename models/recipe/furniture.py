@@ -115,7 +115,7 @@ def parse_corner(corner, counts):
     """Converts 'v/vt/vn' to three 0-based indices. An absent index becomes -1.
 
     A positive index of OBJ counts from 1. A negative index counts back from the last element that
-    was read; `counts` has the numbers of elements.
+    was read. `counts` has the numbers of elements read so far.
     """
     parts = (corner.split('/') + ['', ''])[:3]
     return [-1 if not p else int(p) - 1 if int(p) > 0 else n + int(p)

@@ -20,9 +20,9 @@ WIDTH, HEIGHT = 960, 720
 ELEVATION, FIELD = 14, 30  # The camera's elevation and field of view, in degrees.
 QUALITY = 70  # Of the WebP files.
 # A scene has the horizon's row, two background colours above the horizon, two below it, and the
-# objects. The first of two colours is at the top; it changes gradually to the second. The furthest
-# object comes first. An object has an id, its rotation in degrees, and three numbers of pixels: the
-# longest side, the column of its centre and the row of its lower edge.
+# objects. The first of two colours is at the top, and changes gradually to the second. The furthest
+# object comes first. An object has an id, its rotation in degrees, its longest side in pixels, the
+# column of its centre and the row of its lower edge.
 SCENES = {
     'room': (400, ((222, 216, 205), (203, 196, 184)), ((158, 126, 96), (186, 154, 122)), [
         ('Scopia#kids_shelves', 20, 330, 140, 440),

@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw
 import furniture
 
 HERE = pathlib.Path(__file__).parent
-SIZE = 256        # Side of a cut-out in pixels. Beside the object is a margin of 2 pixels.
+SIZE = 256        # Side of a cut-out in pixels. The object fills it up to a margin of 2 pixels.
 SUPERSAMPLE = 2
 VIEWS = 48
 FRONT_ONLY = {'cabinet', 'screen', 'socket', 'appliance', 'bath fixture'}

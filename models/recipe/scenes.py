@@ -1,6 +1,6 @@
 """Composes scenes of several objects with their boxes, masks and class map.
 
-The cut-outs and backgrounds are those of compose.py; so are the splits.
+The cut-outs and the backgrounds come from compose.py, with the same splits.
 """
 
 import dataclasses
@@ -12,9 +12,11 @@ import torch
 import compose
 
 MAX_OBJECTS = 6
-LARGEST, SMALLEST = 0.95, 0.2  # Longest side of an object, of the scene's short side.
-MIN_VISIBLE, MIN_SIDE = 0.25, 8  # An object below either (share; pixels) has no label.
-IGNORE = 255  # In a class map: the half-covered rim of an object.
+LARGEST, SMALLEST = 0.95, 0.2  # Longest side of an object, as a share of the scene's short side.
+# An object has no label if a smaller share of it is visible, or if its visible part has a shorter
+# side in pixels.
+MIN_VISIBLE, MIN_SIDE = 0.25, 8
+IGNORE = 255  # Marks the half-covered rim of an object in a class map.
 
 
 @dataclasses.dataclass
@@ -27,7 +29,11 @@ class Scene:
 
 
 def exemplars_of(cutouts, labels):
-    """[(label's index, views)] and how often to draw each: between even and by count."""
+    """Returns [(index of the label, views)] of all exemplars, and the probability of each.
+
+    The probability of a class with n exemplars is proportional to sqrt(n). So a large class is
+    drawn more often than a small one, but each of its exemplars is drawn less often.
+    """
     exemplars = [(k, views) for k, label in enumerate(labels) for views in cutouts.get(label, [])]
     counts = np.bincount([k for k, _ in exemplars], minlength=len(labels))
     weights = np.array([counts[k] ** -0.5 for k, _ in exemplars])
@@ -35,7 +41,7 @@ def exemplars_of(cutouts, labels):
 
 
 def trim(cutout):
-    """The part of a cut-out [S,S,4] that is not empty."""
+    """Returns the part of a cut-out [S,S,4] that is not transparent, or None if there is none."""
     ys, xs = np.nonzero(cutout[..., 3] > 25)
     if not len(ys):
         return None
@@ -43,7 +49,8 @@ def trim(cutout):
 
 
 def scaled(rng, cutout, longest):
-    """The cut-out, float32 of 0..255, with its longest side `longest` pixels or so."""
+    """Returns the cut-out as float32 in 0..255. Its longest side has about `longest` pixels. Its
+    proportions and colours vary a little at random."""
     h, w = cutout.shape[:2]
     scale, stretch = longest / max(h, w), np.exp(rng.uniform(-0.1, 0.1))
     sides = max(int(w * scale * stretch), 2), max(int(h * scale / stretch), 2)
@@ -56,9 +63,10 @@ def scaled(rng, cutout, longest):
 
 
 def place(rng, sides, shape, owners):
-    """A corner (x, y): of three drawn, the one over the fewest objects' pixels.
+    """Returns the corner (x, y) of a new object.
 
-    Up to a tenth of the object may stand out of the frame.
+    Draws three random corners and takes the one at which the object covers the fewest pixels of
+    other objects. About a tenth of each side may lie outside the scene.
     """
     corners = []
     for _ in range(3):
@@ -85,7 +93,7 @@ def shade(rng, canvas, alpha, x, y):
 
 
 def label(owners, classes, areas):
-    """Boxes, labels and masks of the objects that are visible enough."""
+    """Returns the boxes, labels and masks of the objects that are visible enough."""
     boxes, labels, masks = [], [], []
     for number, (k, area) in enumerate(zip(classes, areas), 1):
         mask = owners == number
@@ -102,7 +110,8 @@ def label(owners, classes, areas):
 
 
 def draw_objects(rng, exemplars, probabilities, shape, varied):
-    """One to MAX_OBJECTS (label, cut-out, longest side in pixels), back to front."""
+    """Draws 1 to MAX_OBJECTS random objects. Returns (label, cut-out, longest side in pixels) of
+    each, back to front. If `varied`, compose.vary() changes the cut-outs."""
     objects = []
     count = int(rng.integers(1, MAX_OBJECTS + 1))
     largest = LARGEST / count**0.25
@@ -115,11 +124,11 @@ def draw_objects(rng, exemplars, probabilities, shape, varied):
 
 
 def compose_scene(rng, objects, photos, shape):
-    """A Scene of `shape` = (H, W) pixels of what draw_objects returns."""
+    """Composes `objects`, a result of draw_objects(), into a Scene of `shape` = (H, W) pixels."""
     h, w = shape
     canvas = compose.background(rng, photos, max(shape))[:h, :w].astype(np.float32)
     class_map = np.zeros(shape, np.uint8)
-    owners = np.zeros(shape, np.uint8)  # The object in front, from 1; 0: none.
+    owners = np.zeros(shape, np.uint8)  # The number of the object in front, from 1, or 0.
     classes, areas = [], []
     for k, cutout, longest in objects:
         cutout = trim(cutout)
@@ -144,7 +153,8 @@ def compose_scene(rng, objects, photos, shape):
 
 
 def collate(scenes):
-    """A batch: pictures and class maps uint8 [N,H,W,...], and lists of what varies in n."""
+    """Returns a batch of scenes. Pictures and class maps are stacked, uint8 [N,H,W,...]. The other
+    fields are lists, because scenes have different numbers of objects."""
     return dict(pictures=torch.from_numpy(np.stack([s.picture for s in scenes])),
                 class_maps=torch.from_numpy(np.stack([s.class_map for s in scenes])),
                 boxes=[torch.from_numpy(s.boxes) for s in scenes],
@@ -153,13 +163,17 @@ def collate(scenes):
 
 
 def shapes(short):
-    """(Height, width) of scenes with this short side, and how often each is drawn."""
-    long = short * 4 // 3 // 32 * 32  # Whole strides.
+    """Returns ((height, width), probability) of each shape of scenes with this short side."""
+    long = short * 4 // 3 // 32 * 32  # A multiple of 32, the largest stride.
     return ((short, short), 0.5), ((short, long), 0.3), ((long, short), 0.2)
 
 
 class Scenes(torch.utils.data.IterableDataset):
-    """Endless batches of scenes; the short side is read from `size` for each."""
+    """Endless batches of scenes.
+
+    `size` is a multiprocessing.Value, which the training can change. Each batch reads the short
+    side of its scenes from it.
+    """
 
     def __init__(self, cutouts, labels, photos, size, batch, seed):
         self.exemplars, self.probabilities = exemplars_of(cutouts, labels)
@@ -182,7 +196,8 @@ class Scenes(torch.utils.data.IterableDataset):
 
 
 def test_set(cutouts, labels, photos, short, count, seed=20):
-    """Scenes of held-out objects: plain views, the shapes in turn."""
+    """Composes scenes for validation and tests. The objects are not changed by compose.vary(). The
+    scenes have the shapes of shapes() in turn."""
     options = [shape for shape, _ in shapes(short)]
     rng = np.random.default_rng(seed)
     exemplars, probabilities = exemplars_of(cutouts, labels)

@@ -1,4 +1,5 @@
-"""Scenes of drawn discs: their labels must describe the picture; and what is learned from."""
+"""Tests that the labels of composed scenes describe the picture. Also tests which anchors and
+regions the detector's losses use. The objects are discs."""
 
 import unittest
 
@@ -11,7 +12,7 @@ import scenes
 
 
 def disc(side=64):
-    """A premultiplied RGBA disc with a soft rim."""
+    """Returns a disc with a soft rim, as premultiplied RGBA."""
     y, x = np.mgrid[0:side, 0:side] - (side - 1) / 2
     alpha = np.clip(side / 2 - 2 - np.hypot(x, y), 0, 1)[..., None]
     return (np.concatenate([alpha * [1, 0.5, 0.2], alpha], axis=2) * 255).astype(np.uint8)

@@ -1,9 +1,10 @@
-"""Writes exemplars.tsv: which furniture model is which class, and in which split.
+"""Writes exemplars.tsv, which gives each furniture model a class and a split.
 
     python split_exemplars.py
 
-classes.tsv maps catalogue names to classes; struck.tsv takes single models out or moves
-them; twins.tsv keeps near-twins (one person in several poses) in one split.
+classes.tsv maps the catalogue's names to classes. struck.tsv removes single models or gives them
+another class. twins.tsv keeps very similar models in one split, for example one person in several
+poses.
 """
 
 import csv
@@ -16,7 +17,7 @@ import furniture
 HERE = pathlib.Path(__file__).parent
 SEED = 20
 TEST, VALIDATION = 0.2, 0.1
-MIN_TEST = 2  # Exemplars per class.
+MIN_TEST = 2  # Test exemplars per class, at least.
 
 
 def read_table(name):
@@ -25,10 +26,10 @@ def read_table(name):
 
 
 def members(catalogue):
-    """(class, entry) of every exemplar."""
+    """Yields (class, entry) of every exemplar."""
     label_of = {name: label for label, names in read_table('classes.tsv')
                 for name in names.split(';')}
-    moved = {id: label for id, label, _ in read_table('struck.tsv')}  # '-' for taken out.
+    moved = {id: label for id, label, _ in read_table('struck.tsv')}  # '-' removes a model.
     for entry in catalogue.values():
         label = moved.get(entry.id, label_of.get(entry.name))
         if label not in (None, '-'):
@@ -36,7 +37,8 @@ def members(catalogue):
 
 
 def group_of(entry, patterns):
-    """Near-twins share a group: what the first matching pattern captures."""
+    """Returns the name of the entry's group. Very similar models match one pattern and capture the
+    same name. A model without a match is a group of its own."""
     for pattern in patterns:
         match = re.fullmatch(pattern, entry.id) or re.fullmatch(pattern, entry.name)
         if match:
@@ -45,7 +47,8 @@ def group_of(entry, patterns):
 
 
 def split_class(groups, rng):
-    """Shuffled groups (lists of entries) to {entry id: split}."""
+    """Shuffles the groups (lists of entries) and gives each group one split. Returns {entry id:
+    split}."""
     count = sum(len(g) for g in groups)
     test, validation = max(MIN_TEST, round(TEST * count)), max(1, round(VALIDATION * count))
     groups = sorted(groups, key=lambda g: g[0].id)
@@ -56,7 +59,7 @@ def split_class(groups, rng):
         for name, wanted in (('test', test), ('validation', validation)):
             largest = max(wanted - used[name] + 1, 2)
             if name == 'test' and len(groups) < 6:
-                largest = max(largest, count // 3)  # A class of a few large families.
+                largest = max(largest, count // 3)  # The class has a few large groups.
             if used[name] < wanted and len(group) <= largest:
                 used[name] += len(group)
                 split = name

@@ -2,11 +2,13 @@
 
     python train_heads.py --cutouts CUTOUTS --backbone CLASSIFIER/checkpoint.pt --out RUN
 
-One backbone, started from the classifier's weights and tuned along but for its trunk,
-feeds both heads: a scene costs one forward pass of it. With --tasks only one head is
-trained. The pictures grow on the way, but not with --full_size. RUN receives checkpoint.pt
-and log.txt; see training.py for --passes, --minutes, --resume. `torchrun
---nproc_per_node=2 train_heads.py ...` uses two cores or GPUs.
+Both heads share one backbone, so a scene costs one forward pass of it. The backbone starts with
+the classifier's weights. It is trained with the heads, except its trunk. --tasks trains only one
+head.
+
+The pictures become larger in the course of the training. With --full_size, all have the full size.
+RUN receives checkpoint.pt and log.txt. training.py explains --passes, --minutes and --resume.
+`torchrun --nproc_per_node=2 train_heads.py ...` uses two cores or GPUs.
 """
 
 import argparse
@@ -33,23 +35,25 @@ from detection_loss import detection_loss
 from pyramid import Backbone
 from train_classifier import normalise
 
-GROWTH = ((0, 192), (0.4, SHORT))  # (Share of the run, short side from there on).
+GROWTH = ((0, 192), (0.4, SHORT))  # (Share of the run that is done, short side from then on).
 TASKS = ('detect', 'segment')
 BATCH = 4
 PASSES = 30_000
 HEAD_RATE, BACKBONE_RATE, WEIGHT_DECAY = 1.5e-3, 5e-4, 0.05
-SEGMENT_WEIGHT = 2  # One loss beside the detector's five.
-# A pixel's weight is its class's frequency to this power: most pixels are background.
+SEGMENT_WEIGHT = 2  # The segmenter has one loss, but the detector has five.
+# The weight of a pixel is the frequency of its class to this power, because most pixels are
+# background. The frequencies are counted in FREQUENCY_SCENES scenes.
 FREQUENCY_POWER, FREQUENCY_SCENES = -0.3, 400
 VALIDATION_SCENES = 60
 
 
 class Heads(torch.nn.Module):
-    """A backbone under both heads; the parts carry the checkpoints' prefixes."""
+    """A backbone with both heads. In checkpoint.pt, the names of tensors begin with the names of
+    these parts."""
 
     def __init__(self, classes, jaccard=0.0):
         super().__init__()
-        self.pixel_weights = None  # In the segmenter's loss: even.
+        self.pixel_weights = None  # Of the classes in the segmenter's loss. None: all weigh 1.
         self.jaccard = jaccard
         self.backbone = Backbone(**BACKBONE)
         config = detector.Config(classes=classes, **DETECTOR)
@@ -57,13 +61,13 @@ class Heads(torch.nn.Module):
         self.decode_head = upernet.DecodeHead(self.backbone.widths, SEGMENTER_CHANNELS, classes + 1)
 
     def losses(self, batch, tasks):
-        """A dict of losses of the tasks, of TASKS."""
+        """Returns {name: loss} of the tasks, a subset of TASKS."""
         pictures = normalise(batch['pictures'])
         with training.precision():
             maps = self.backbone(pictures.contiguous(memory_format=torch.channels_last))
             losses = detection_loss(self.detector, maps, batch) if 'detect' in tasks else {}
             if 'segment' in tasks:
-                class_maps = batch['class_maps'][:, 2::4, 2::4].long()  # The logits' centres.
+                class_maps = batch['class_maps'][:, 2::4, 2::4].long()  # Centres of the logits.
                 logits = self.decode_head(maps)
                 losses['segment'] = SEGMENT_WEIGHT * F.cross_entropy(
                     logits, class_maps, self.pixel_weights, ignore_index=scenes.IGNORE)
@@ -79,7 +83,8 @@ class Heads(torch.nn.Module):
 
 
 def pixel_weights(data, classes, seed):
-    """Of the background and each class, by how many pixels some small scenes have of it."""
+    """Returns the weights of the background and of each class in the segmenter's loss. They follow
+    from the numbers of pixels of each class in some small scenes."""
     rng = np.random.default_rng(seed)
     drawn = np.stack([data.draw(rng, (64, 64)).class_map for _ in range(FREQUENCY_SCENES)])
     counts = np.bincount(drawn.ravel(), minlength=classes + 1)[:classes + 1]
@@ -88,7 +93,8 @@ def pixel_weights(data, classes, seed):
 
 
 def start_from(heads, checkpoint):
-    """Loads a classifier's backbone; all of it but its last norm and layer is used."""
+    """Loads the backbone from a classifier's checkpoint. The classifier's last norm and last layer
+    are not used."""
     saved = torch.load(checkpoint, weights_only=True)['state_dict']
     tensors = {key.removeprefix('model.'): value for key, value in saved.items()
                if key.startswith('model.')}
@@ -100,7 +106,8 @@ def start_from(heads, checkpoint):
 
 
 def start_from_models(heads, models, version):
-    """Loads exported models; where their backbones differ, the segmenter's."""
+    """Loads an exported detector and segmenter. If their backbones differ, the segmenter's is
+    used."""
     for name, prefix in ((export.DETECTOR_ID, 'detector.'), (export.SEGMENTER_ID, '')):
         tensors = safetensors.torch.load_file(models / name / str(version) / 'model.safetensors')
         _, unexpected = heads.load_state_dict(
@@ -111,7 +118,8 @@ def start_from_models(heads, models, version):
 
 
 def rate_of(name):
-    """The backbone learns slower."""
+    """Returns the peak learning rate of a parameter. The backbone has a lower rate than the heads,
+    except its output norms."""
     return BACKBONE_RATE if name.startswith('backbone.') and 'outnorm' not in name else HEAD_RATE
 
 
@@ -120,13 +128,14 @@ def size_at(progress, full_size=False):
 
 
 def set_windows(backbone, picture):
-    """One window per stage map, as large as the largest picture of this size."""
+    """Sets the windows of the token stages. One window covers the whole map of the largest picture
+    whose short side has `picture` pixels."""
     long = max(max(shape) for shape, _ in scenes.shapes(picture))
     backbone.levels[2].window, backbone.levels[3].window = long // 16, long // 32
 
 
 def figures(heads, held_out, labels, tasks):
-    """The validation figures of the tasks, on the CPU."""
+    """Returns the validation figures of the tasks. Computes them on the CPU."""
     heads = copy.deepcopy(heads).cpu().eval()
     set_windows(heads.backbone, SHORT)
     with torch.device('cpu'):
@@ -166,7 +175,7 @@ def train(args):
     batches = iter(torch.utils.data.DataLoader(data, batch_size=None, num_workers=1,
                                                prefetch_factor=4))
     place = training.device()
-    torch.set_default_device(place)  # For what detection_loss makes.
+    torch.set_default_device(place)  # For the tensors that detection_loss() creates.
     for _ in run.steps():
         size.value = size_at(run.progress(), args.full_size)
         batch = {name: [x.to(place) for x in value] if isinstance(value, list) else value.to(place)

@@ -1,4 +1,4 @@
-"""What the training of the dense heads promises: its losses, and what it exports."""
+"""Tests train_heads.py: the weights of pixels, and a start from exported models."""
 
 import pathlib
 import tempfile

@@ -1,12 +1,13 @@
-"""Teaches a trained detector that photographs hold much that is none of its classes.
+"""Trains a detector further on photographs without objects of its classes, so that it finds fewer
+false objects.
 
     python tune_box_head.py --models .. --version 1 --cutouts CUTOUTS --root PACKAGES --out RUN \
         --export .. --export_version 2
 
-Only the detector's box head learns. The rest of the network runs once over scenes with
-objects and over the photographs of negatives.tsv, which hold none. RUN keeps the features
-of their regions for the next call. PACKAGES has one folder for each Debian package,
-unpacked with `dpkg-deb -x`.
+Only the detector's box head learns. The rest of the network runs once over scenes with objects and
+over the photographs of negatives.tsv, which show none. The features of all regions are stored in
+RUN. Later runs with the same RUN read them and do not compute them again. PACKAGES has one folder
+for each Debian package, unpacked with `dpkg-deb -x`.
 """
 
 import argparse
@@ -31,16 +32,16 @@ import scenes
 from train_classifier import normalise
 
 HERE = pathlib.Path(__file__).parent
-MATCH = 0.5                 # IoU from which a region shows an object.
-LEAST_CUT = 0.3             # Least side of a view, as a part of the photograph's.
+MATCH = 0.5                 # A region gets an object's label if their IoU is at least this.
+LEAST_CUT = 0.3             # Smallest size of a view, as a fraction of the largest that fits.
 RATE, WEIGHT_DECAY, BATCH = 3e-4, 0.05, 128
 TOGETHER = 8                # Pictures in one pass through the backbone.
-MARGIN = 0.75               # Added to the background's logit in the end.
-HARD = 0.05                 # Probability of a class from which a region of a photograph is hard.
+MARGIN = 0.75               # Added to the background's logit after the training.
+HARD = 0.05                 # A photograph's region is hard if some class has a higher probability.
 
 
 def photographs(root):
-    """The photographs of negatives.tsv, RGB, 640 pixels on the longer side at most."""
+    """Yields the photographs of negatives.tsv in RGB. The longer side has at most 640 pixels."""
     with open(HERE / 'negatives.tsv', encoding='utf-8', newline='') as file:
         for row in csv.DictReader(file, delimiter='\t'):
             folder = pathlib.Path(skimage.__file__).parent if row['package'] == 'scikit-image' \
@@ -54,7 +55,10 @@ def photographs(root):
 
 
 def view(rng, photo, shape, whole):
-    """A random part of a photograph, or all of it if `whole`, as uint8 of `shape` = (H, W)."""
+    """Returns a random part of a photograph, resized to uint8 of `shape` = (H, W).
+
+    If `whole`, the part is the largest one that has the proportions of `shape`.
+    """
     h, w = photo.shape[:2]
     ratio = shape[1] / shape[0]
     high = min(h, w / ratio) * (1 if whole else np.exp(rng.uniform(np.log(LEAST_CUT), 0)))
@@ -66,7 +70,8 @@ def view(rng, photo, shape, whole):
 
 
 def label_regions(regions, boxes, labels, classes):
-    """The label of each region, `classes` for background, and the index of its object."""
+    """Returns the label of each region, and the index of the object that overlaps it most. Regions
+    of the background have the label `classes`."""
     if not len(boxes):
         return torch.full((len(regions),), classes), torch.zeros(len(regions), dtype=torch.int64)
     best, of = torchvision.ops.box_iou(regions, boxes).max(dim=1)
@@ -74,8 +79,11 @@ def label_regions(regions, boxes, labels, classes):
 
 
 def regions_of(model, examples):
-    """Features (fp16), labels and deltas of the regions that the detector looks at, in each of
-    `examples`: (picture, boxes, labels) with pictures of one shape."""
+    """Yields (features in fp16, labels, box deltas) of the regions of each example.
+
+    An example is (picture, boxes, labels). All pictures must have one shape. The regions are the
+    boxes of the example and the detector's proposals.
+    """
     config, shape = model.config, examples[0][0].shape[:2]
     pictures = torch.from_numpy(np.stack([picture for picture, _, _ in examples]))
     levels = model.neck(model.backbone(normalise(pictures)))
@@ -94,7 +102,7 @@ def regions_of(model, examples):
 
 
 def batches(examples):
-    """Lists of up to TOGETHER examples whose pictures have one shape."""
+    """Yields lists of up to TOGETHER examples whose pictures have one shape."""
     waiting = {}
     for example in examples:
         group = waiting.setdefault(example[0].shape, [])
@@ -105,7 +113,10 @@ def batches(examples):
 
 
 def gather(path, model, examples):
-    """regions_of() all examples, kept in the file `path`."""
+    """Returns the results of regions_of() for all examples, each concatenated.
+
+    If the file `path` exists, reads them from it. Otherwise, computes them and writes the file.
+    """
     if not path.exists():
         with torch.inference_mode():
             parts = zip(*(part for batch in batches(examples) for part in regions_of(model, batch)))
@@ -121,7 +132,8 @@ def draw_scenes(rng, data, count):
 
 
 def draw_views(rng, photos, count):
-    """`count` views of each photograph, the first of all of it; they hold no object."""
+    """Yields `count` views of each photograph, as examples without objects. The first one is the
+    largest view that fits."""
     options, weights = zip(*scenes.shapes(configs.SHORT))
     for photo in photos:
         for k in range(count):
@@ -131,7 +143,8 @@ def draw_views(rng, photos, count):
 
 
 def hardest(head, features, classes):
-    """Indices of the regions to which `head` gives some class more than HARD."""
+    """Returns the indices of the regions to which `head` gives a probability above HARD for some
+    class."""
     with torch.inference_mode():
         scores = torch.cat([head(part.float())[0].softmax(1)[:, :classes].amax(1)
                             for part in features.split(4096)])
@@ -139,7 +152,7 @@ def hardest(head, features, classes):
 
 
 def tune(head, scene_regions, photo_regions, classes, args):
-    """Trains the head: each batch has regions of scenes and hard ones of photographs."""
+    """Trains the head. Each batch has regions of scenes and hard regions of photographs."""
     features, labels, deltas = scene_regions
     with torch.inference_mode():
         before = torch.cat([head(part.float())[0] for part in features.split(4096)])

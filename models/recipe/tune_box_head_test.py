@@ -1,4 +1,5 @@
-"""What the detector's second training takes for background."""
+"""Tests the examples of tune_box_head.py: its photographs, their views, and which regions are
+background."""
 
 import csv
 import unittest
