@@ -225,9 +225,8 @@ DeviceTurns::Turn Batcher::TakeTurn(int thread,
   DeviceTurns::Turn taken = device.Take();
   absl::MutexLock lock(&mu_);
   idle_.push_front(thread);
-  // `thread` is now the first of idle_. The thread that was the first before
-  // still waits for run_wake_. The signal makes the previous first thread wait
-  // for first_wake_ instead.
+  // `thread` is now the first of idle_. The previous first thread still waits
+  // for run_wake_. The signal makes it wait for first_wake_ instead.
   run_wake_.SignalAll();
   return taken;
 }

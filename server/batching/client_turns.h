@@ -242,7 +242,7 @@ class ClientTurns {
   // Returns the most urgent image of the clients whose tag (charged device
   // time) is below `limit`. Returns end() if there is no such client.
   static Tree::const_iterator Earliest(const Tree& tree, absl::Duration limit);
-  // Returns the client in a tree that has the next turn. `now` is the virtual
+  // Returns which client of the tree has the next turn. `now` is the virtual
   // time, and `batch` is the duration of a batch. `least` is the smallest tag
   // in the tree. If several trees are compared, `least` is the smallest tag in
   // all of them.

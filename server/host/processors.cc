@@ -28,9 +28,9 @@ std::vector<std::string> FirstLine(const std::string& path) {
 }
 
 // Returns `quota` / `period` as a number of CPUs. `quota` is the CPU time that
-// a control group may use in each period. Both arguments are lists of words, of
-// which only the first word is used. It is a time in microseconds. Returns
-// kNoQuota if the quota is "max" or -1, or if a list is empty.
+// a control group may use in each period. Each argument is a list of words, of
+// which only the first word is used. This word is a time in microseconds.
+// Returns kNoQuota if the quota is "max" or -1, or if a list is empty.
 double Quota(const std::vector<std::string>& quota,
              const std::vector<std::string>& period) {
   double time = 0, of = 0;
