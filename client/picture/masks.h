@@ -21,7 +21,8 @@ using base::Mask;
 // x 0 if it has no pixels.
 absl::StatusOr<Mask> DecodeRle(const v1::CocoRle& rle);
 
-// `png` covers `box` rounded outwards, at least one pixel wide and high.
+// Decodes the mask of the pixels inside `box`. The edges of `box` are rounded
+// outwards to whole pixels. The mask is at least one pixel wide and high.
 absl::StatusOr<Mask> DecodePngCrop(absl::string_view png,
                                    const v1::BoundingBox& box);
 

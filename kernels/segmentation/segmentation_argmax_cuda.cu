@@ -13,8 +13,8 @@ namespace {
 // A warp classifies a strip of kStrip pixels of a row, one pixel after another.
 // The lanes of the warp divide the classes. The lanes therefore read contiguous
 // memory for any resize, and the next pixel mostly reads from the cache.
-// Neighbouring pixels mostly have the same label, so each run of equal labels
-// in a strip is added to the areas at once.
+// Neighbouring pixels mostly have the same label. A warp therefore adds the
+// length of each run of equal labels to the label's area with one addition.
 constexpr int kLanes = 32;
 constexpr int kStrip = 16;
 constexpr int kWarps = 4;  // Warps in a block.

@@ -28,9 +28,10 @@ class ScanPlanChooser {
   // If `rows` equals shape.sequences, the caller does not request a folding.
   // The plan is then chosen by ChooseScanPlan(), which uses the table. If
   // `rows` is less, the caller requests a folding into `rows` rows. The result
-  // is then a plan of the paper's fold kernel with `rows` rows. A deterministic
-  // chooser returns DeterministicScanPlan(shape) in both cases, in the second
-  // case with `rows` rows.
+  // is then a plan of the paper's fold kernel with `rows` rows.
+  //
+  // A deterministic chooser always returns DeterministicScanPlan(shape). If the
+  // caller requests a folding, the plan has `rows` rows.
   kernels::ScanPlan Plan(const ScanShape& shape, int rows) const;
 
   // Returns the number of rows into which Plan(shape, rows) folds the
