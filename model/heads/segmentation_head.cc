@@ -27,8 +27,8 @@ constexpr int kTypicalSide = 128;
 // 0, and a convolution, with number 1.
 std::string PoolName(int i) { return absl::StrCat("psp_modules.", i, ".1"); }
 
-// Returns the numbers of channels of 1 + `count` maps. The first map has `first`
-// channels, and each of the others has `others` channels.
+// Returns the numbers of channels of 1 + `count` maps. The first map has
+// `first` channels, and each of the others has `others` channels.
 std::vector<int> Channels(int first, int others, int count) {
   std::vector<int> channels(1 + count, others);
   channels[0] = first;
