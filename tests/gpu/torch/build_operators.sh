@@ -22,7 +22,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 codes=()
-for arch in ${ARCHS:-90}; do codes+=("-gencode=arch=compute_$arch,code=sm_$arch"); done
+archs=${ARCHS:-90}
+for arch in ${archs//,/ }; do codes+=("-gencode=arch=compute_$arch,code=sm_$arch"); done
 for source in kernels/scan/selective_scan*.cu kernels/sequence/depthwise_conv1d_cuda.cu; do
   echo "build_operators: $source"
   "$nvcc" -c "$source" -o "$work/$(basename "$source").o" -O3 -std=c++17 \
