@@ -280,6 +280,25 @@ TEST(VisionModelTest, NoImagesGiveNoResults) {
   EXPECT_TRUE(results->empty());
 }
 
+TEST(VisionModelTest, CountsTheImagesThatAreInMemoryTogether) {
+  const int threads = at::get_num_threads();
+  at::set_num_threads(2);
+  const auto in_memory = [](VisionModel& model, int images) {
+    return (*model.MakeContext(0))->ImagesInMemory(images);
+  };
+  // Each of two threads computes four images of EfficientViM together.
+  const auto model =
+      VisionModel::Random(*VariantConfig("efficientvim_m1"), /*seed=*/1);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(in_memory(**model, 8), 8);
+  EXPECT_EQ(in_memory(**model, 5), 4);  // The fifth image runs alone.
+  EXPECT_EQ(in_memory(**model, 1), 1);
+  // All images are folded together.
+  EXPECT_EQ(in_memory(*MakeModel(SmallModel(), {false, /*fold_rows=*/2}), 7),
+            7);
+  at::set_num_threads(threads);
+}
+
 TEST(VisionModelTest, RefusesImagesOfDifferentSizes) {
   const auto model = MakeModel(SmallModel());
   const std::vector<float> values(3 * 64 * 64);
